@@ -1,8 +1,8 @@
-"""What SAVE, BGSAVE and LASTSAVE mean: with a target (`backup-to`), that all which was committed can be restored from
-it; without one, that it is on the disk, which it is before long anyway.
+"""SAVE, BGSAVE and LASTSAVE. With a target (`backup-to`), they mean that everything committed can be restored from the
+target; without one, that it is on the disk, which happens soon anyway.
 
-Another process does it (rlite_pubsub/backup/), and tells by a file how far it has come; it is asked for the state of
-now by its doorbell.
+Another process does the work (rlite_pubsub/backup/) and reports its progress in a file; ringing its doorbell asks it to
+bring the backup up to date.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.store import Store
 
 MOMENT_SECONDS: Final = 0.002
-"""The clocks of both count milliseconds: what is found behind this is of a later one than what was asked for."""
+"""The wait before the ring: both clocks count milliseconds, and what is reported then is of a later one than the
+request."""
 
 
 class Backups:
-    """What a server knows of the backups of its store."""
+    """A server's view of the backups of its store."""
 
     def __init__(
         self, store: Store | None, settings: Settings, clock: Callable[[], float], call_later: CallLater
@@ -37,30 +38,30 @@ class Backups:
 
     @property
     def are_wanted(self) -> bool:
-        """Whether there is a target."""
+        """True if there is a backup target."""
         return self._store is not None and bool(self._settings["backup-to"])
 
     @property
     def state(self) -> BackupState | None:
-        """What the process that follows the store reports, whoever started it; None if none ever did."""
+        """The last report of the process that follows the store, whoever started it; None if there is none."""
         return backup_state.read(self._store.folder) if self._store is not None else None
 
     def now_ms(self) -> int:
         return int(self._clock() * 1000)
 
     def lag_ms(self, state: BackupState) -> int:
-        """For how long something has been committed that cannot be restored; 0: nothing has. -1: nothing can be at
-        all. Raises StoreError."""
+        """Return how many milliseconds ago the oldest commit that cannot be restored yet was made; 0 if all can be
+        restored, -1 if nothing can. Raises StoreError."""
         if self._store is not None and state.commit == self._store.data.last_commit():
             return 0
         return max(0, self.now_ms() - state.as_of_ms) if state.commit >= 0 else -1
 
     def begin(self) -> None:
-        """Have what is committed brought away, and wait for nothing."""
+        """Ask for a backup of what is committed, without waiting for it."""
         self._call_later(0.0, self._begin)
 
     def _begin(self) -> None:
-        """In a turn behind the commit of the one that has asked."""
+        """Ring the backup process in a turn after the commit of the turn that asked."""
         self._asked_ms = self.now_ms() + 1
         self._call_later(MOMENT_SECONDS, self._ring)
 
@@ -68,16 +69,16 @@ class Backups:
         self.ring()
 
     def ring(self) -> bool:
-        """Whether anybody has heard it."""
+        """Ring the backup process; return whether it heard."""
         assert self._store is not None
         return ring(folder_of(self._store.folder), BELL) in (Ring.RUNG, Ring.FULL)
 
     def is_under_way(self, state: BackupState) -> bool:
-        """Whether what BGSAVE has asked for is still to come."""
+        """Return whether the backup that BGSAVE asked for is still outstanding."""
         is_to_come = state.as_of_ms < self._asked_ms and not self.has_failed(state, self._asked_ms)
         return state.is_snapshotting or is_to_come
 
     @staticmethod
     def has_failed(state: BackupState, since_ms: int) -> bool:
-        """Whether it was tried without success since then."""
+        """Return whether a backup has failed since then."""
         return bool(state.error) and state.error_ms >= since_ms

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("rlite_pubsub")
 
 Watched: TypeAlias = dict[tuple[int, bytes], tuple[int, int]]
-"""(database, key) -> what tracking/watching.py notes."""
+"""(database, key) -> the note of tracking/watching.py."""
 
 Seated: TypeAlias = tuple[int, bytes, bytes, bytes]
 """(database, key, group, consumer)"""
 
 
 class Transaction:
-    """What was queued since MULTI."""
+    """The commands queued since MULTI."""
 
     __slots__ = ("aborted", "queue")
 
@@ -42,7 +42,7 @@ class Transaction:
         """A command could not be queued: EXEC will refuse."""
 
     def abort(self) -> None:
-        """A command can't be queued."""
+        """Note that a command could not be queued."""
         self.aborted = True
 
 
@@ -114,49 +114,49 @@ class Client(Session):
 
     @property
     def local_address(self) -> str:
-        """Our end's `ip:port`, or the socket's path."""
+        """The `ip:port` of our end, or the socket's path."""
         return ""
 
     def give_socket(self) -> int | None:
-        """Give a descriptor of its connection away and leave; None: it has none that others can use."""
+        """Give away a descriptor of the connection and leave; None if it has none that others can use."""
         return None
 
     def lend_socket(self) -> int | None:
-        """A descriptor of its connection for somebody else, who says something in its place; None: it has none that
-        others can use."""
+        """Return a descriptor of the connection for another writer to use in its place; None if it has none that others
+        can use."""
         return None
 
     def become_replica(self) -> None:
-        """Its peer is a replica: it is told what others change, and nothing is answered."""
+        """Treat the peer as a replica: it receives the changes of others and gets no replies."""
         self.is_replica = True
         self.replies_off = True
         self.look_at_itself()
 
     @property
     def is_local(self) -> bool:
-        """Whether the peer is on this machine: a unix socket, the loopback, or no socket at all."""
+        """True if the peer is on this machine: a unix socket, the loopback, or no socket."""
         return True
 
     @property
     def transport(self) -> bytes:
-        """How its peer is connected: tcp, unix, http or embedded."""
+        """How the peer is connected: tcp, unix, http or embedded."""
         return b""
 
     @property
     def type(self) -> bytes:
-        """Under which CLIENT LIST TYPE and the outbox limits count this session."""
+        """The class of this session in CLIENT LIST TYPE and in the outbox limits."""
         if self.is_replica:
             return b"replica"
         return b"pubsub" if self.holds_names else b"normal"
 
     def log_in(self, user: User) -> None:
-        """The client has proved to be this user."""
+        """Take on this user, whom the client has proved to be."""
         self.user = user.name
         self.logged_in = self.authenticated = True
         self.restrict(None if user.is_unrestricted else user)
 
     def obey(self, user: User | None, *, is_open: bool) -> None:
-        """Rules have changed: these are its user's, where that one is still there, and whether nobody need log in."""
+        """Apply changed rules: `user` is this session's user, if it still exists; `is_open`: nobody needs to log in."""
         self.authenticated = self.logged_in or is_open
         if user is not None:
             self.limits = None if user.is_unrestricted else user
@@ -168,7 +168,8 @@ class Client(Session):
         self.look_at_itself()
 
     def look_at_itself(self) -> None:
-        """See whether its commands may go the plain way. Only its own requests and its user's rules can change that."""
+        """Decide whether the session's commands may skip the checks. Only its own requests and its user's rules can
+        change that."""
         self.plain = (
             self.authenticated
             and self.limits is None
@@ -182,84 +183,84 @@ class Client(Session):
     def introduce(
         self, *, name: bytes | None = None, lib_name: bytes | None = None, lib_version: bytes | None = None
     ) -> None:
-        """What its peer says of itself; None: what it said before holds."""
+        """Note what the peer says of itself; None leaves the earlier value."""
         self.name = self.name if name is None else name
         self.lib_name = self.lib_name if lib_name is None else lib_name
         self.lib_version = self.lib_version if lib_version is None else lib_version
 
     def be_asked(self) -> None:
-        """Its next command was sent here by another member of a sharded whole."""
+        """Note ASKING: another member of a sharded whole has sent the next command here."""
         self.is_asking = True
 
     def was_asked(self) -> bool:
-        """Whether it has said so, which holds for one command."""
+        """Return whether ASKING came before this command, and clear it."""
         is_asking, self.is_asking = self.is_asking, False
         return is_asking
 
     def select(self, database: int) -> None:
-        """Its commands are about the keys of this database."""
+        """Select the database for the commands that follow."""
         self.db = database
 
     # -- CLIENT REPLY
 
     def want_replies(self) -> None:
-        """ON."""
+        """Obey CLIENT REPLY ON."""
         self.replies_off = False
         self.skip_replies &= ~1
 
     def want_no_replies(self) -> None:
-        """OFF."""
+        """Obey CLIENT REPLY OFF."""
         self.replies_off = True
 
     def skip_reply(self) -> None:
-        """SKIP: to the next command it wants none."""
+        """Obey CLIENT REPLY SKIP: the next command gets no reply."""
         if not self.replies_off:
             self.skip_replies |= 2
 
     # -- its transaction
 
     def begin_transaction(self) -> None:
-        """What it says is queued."""
+        """Queue the commands that follow."""
         self.transaction = Transaction()
 
     def begin_exec(self, transaction: Transaction) -> None:
-        """The queue is executed: a command of it sees itself inside a transaction, and does not block."""
+        """Begin to execute the queue: its commands know that they are in a transaction, and do not block."""
         self.transaction = transaction
         self.deny_blocking = True
 
     def begin_rehearsal(self) -> int:
-        """Its commands are tried: none blocks. What is to be handed to `end_rehearsal`."""
+        """Begin to try commands, none of which may block. Returns what `end_rehearsal` takes."""
         self.deny_blocking = True
         return self.db
 
     def end_rehearsal(self, database: int) -> None:
-        """What they have selected is forgotten."""
+        """End the trial, and select this database again."""
         self.deny_blocking = False
         self.db = database
 
     def begin_watching(self) -> Watched:
-        """What it watches, to be added to."""
+        """Return the keys it watches, for more to be added."""
         if self.watched is None:
             self.watched = {}
         return self.watched
 
     def spoil(self) -> None:
-        """A key that it watches was touched: EXEC will answer null."""
+        """Note that a watched key was touched: EXEC will answer null."""
         self.cas_broken = True
 
     # -- its waiting
 
     def wait_for(self, end: Blocked) -> None:
-        """Its next commands wait until this has an end."""
+        """Hold back the next commands until this wait ends."""
         self.blocked = end
 
     def end_wait(self) -> None:
-        """It waits no more; the caller makes sure that it is resumed."""
+        """End the wait; the caller resumes the session."""
         self.blocked = None
 
     def go_on(self) -> None:
-        """It waits no more, and is resumed now. Where what it does then breaks it is our own fault: it is closed, for
-        its peer must not wait for an answer that will not come, and the caller goes on with the others."""
+        """End the wait, and resume the session now. If that raises, the fault is ours: the session is closed, so that
+        its peer does not wait for an answer that will never come, and the caller goes on with the others."""
         self.blocked = None
         try:
             self.resume()
@@ -269,15 +270,15 @@ class Client(Session):
             self.rouse()
 
     def traffic(self) -> Traffic | None:
-        """What has come from its peer and gone to it, where somebody counts that anyway."""
+        """Return how many bytes came from and went to the peer, if they are counted anyway; else None."""
         return None
 
     def footprint(self) -> Footprint:
-        """What the owner of the connection knows its memory."""
+        """Return how much memory the connection uses, as far as its owner knows."""
         return Footprint()
 
     def close_after_reply(self) -> None:
-        """Execute nothing more; close once all that was said is written."""
+        """Execute nothing more, and close the connection once all replies are written."""
         self.closing = True
 
     def abort(self) -> None:

@@ -17,7 +17,7 @@ _POINTER_BYTES = 8
 
 
 def client_line(session: CommandSession, request: Sequence[bytes] = ()) -> bytes:
-    """All about a session; `request` is what it is executing at this moment, if it is the one that asks."""
+    """Return the line that describes a session. `request` is the request it is executing, if it asks about itself."""
     now = int(session.engine.clock())
     footprint = session.footprint()
     if request and session.deny_blocking:  # inside EXEC, and that is the request under way

@@ -1,8 +1,8 @@
-"""What a turn ends with as far as keys are concerned: who waits is served, all is committed, and others hear of it.
+"""The end of a turn for keys: waiting clients are served, all is committed, and other processes are notified.
 
 Laws kept here:
- 5. acknowledge after commit: before any reply leaves. Where the commit fails, the replies become errors.
- 1. Other processes that wait for keys are woken behind the commit.
+ 5. acknowledge after commit: before any reply leaves. If the commit fails, the replies become errors.
+ 1. Other processes that wait for keys are woken after the commit.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class KeyCommit:
         outgoing: Outgoing,
         announcing: Announcing | None = None,
     ) -> None:
-        """`unacknowledged`: replies of this turn that wait for its commit. `announcing`: other processes track keys."""
+        """`unacknowledged`: replies of this turn that wait for its commit. `announcing`: set if other processes track
+        keys."""
         self._keyspace = keyspace
         self._outgoing = outgoing
         self._tell_replicas: Callable[[], None] = _nobody
@@ -50,10 +51,10 @@ class KeyCommit:
         self._followers = followers
         self._announcing = announcing
         self._unacknowledged = unacknowledged
-        self._standing: Acknowledged = []  # replies to what is committed already, in the middle of the turn
+        self._standing: Acknowledged = []  # replies to commands that were committed in the middle of the turn
         self._withhold: Callable[[Acknowledged], None] | None = None
         self._sync_first: Callable[[Acknowledged], None] | None = None
-        self.failure: Exception | None = None  # of the last turn that wrote, if it could not be committed
+        self.failure: Exception | None = None  # of the last turn that wrote, if its commit failed
         self._timed: Callable[[float], None] | None = None
         keyspace.call_when_given_way(self._stand)
         agenda.at(stages.STRETCHES, keyspace.stretches.take_in)
@@ -66,21 +67,21 @@ class KeyCommit:
     def withhold_by(
         self, withhold: Callable[[Acknowledged], None] | None, sync_first: Callable[[Acknowledged], None]
     ) -> None:
-        """Call `withhold` with the replies that a commit stands behind, before they go out; None: let them go. Those of
-        a turn that wants a sync are handed to `sync_first` instead, which has them wait for the disk."""
+        """Call `withhold` with the replies that depend on a commit, before they go out; None lets them go. Replies of a
+        turn that must be synced go to `sync_first` instead, which holds them until the disk has them."""
         self._withhold = withhold
         self._sync_first = sync_first
 
     def time_commits(self, timed: Callable[[float], None]) -> None:
-        """Call `timed` with the seconds that each commit of something to acknowledge takes."""
+        """Call `timed` with the duration, in seconds, of each commit that replies depend on."""
         self._timed = timed
 
     def tell_replicas_by(self, tell: Callable[[], None]) -> None:
-        """Call `tell` when there is something committed for replicas."""
+        """Call `tell` when something has been committed for replicas."""
         self._tell_replicas = tell
 
     def _stand(self) -> None:
-        """What was answered so far is so, whatever becomes of the rest of the turn."""
+        """Let the replies so far stand, whatever happens in the rest of the turn."""
         self._standing += self._unacknowledged
         self._unacknowledged.clear()
 
@@ -95,7 +96,7 @@ class KeyCommit:
         if writes and shared_waits.waited:
             try:
                 shared_waits.before_commit(keyspace)
-            except Exception as error:  # to see what it has changed is to write it, and the store may be full
+            except Exception as error:  # finding what it has changed means writing, and the store may be full
                 keyspace.fail(error)
         announcing = self._announcing
         if announcing is not None and (announcing.is_owing or (writes and announcing.hint[0] != announcing.seen)):
@@ -142,4 +143,4 @@ class KeyCommit:
 
 
 def _nobody() -> None:
-    """There are no replicas."""
+    """Do nothing: there are no replicas."""

@@ -1,4 +1,4 @@
-"""What INFO counts: calls, errors, connections, bytes. CONFIG RESETSTAT sets all of it back to nothing."""
+"""The counters of INFO: calls, errors, connections, bytes. CONFIG RESETSTAT resets them all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LAST_LEVEL: Final = 30
 
 
 def _step_of(nanoseconds: int) -> int:
-    """The number of the step in which a duration falls."""
+    """Return the number of the step that a duration falls in."""
     doublings = max(nanoseconds.bit_length() - 8, 0)
     return (doublings << 7) + (nanoseconds >> doublings)
 
@@ -29,7 +29,7 @@ def _step_of_us(microseconds: int) -> int:
 
 
 def _end_of(step: int) -> int:
-    """The longest duration, in nanoseconds, that falls in a step."""
+    """Return the longest duration, in nanoseconds, that falls in a step."""
     doublings = max((step >> 7) - 1, 0)
     return ((step - (doublings << 7) + 1) << doublings) - 1
 
@@ -59,7 +59,7 @@ class Histogram:
         self.counts[step] = self.counts.get(step, 0) + count
 
     def percentile(self, percent: float) -> float:
-        """The duration in microseconds that `percent` of the calls did not exceed; 0 if there were none."""
+        """Return the duration in microseconds that `percent` of the calls did not exceed; 0 if there were none."""
         if not self.total:
             return 0.0
         self._count_quick()
@@ -75,7 +75,8 @@ class Histogram:
         return _end_of(step) / 1000
 
     def cumulative(self) -> list[tuple[int, int]]:
-        """(microseconds, calls that took no longer) for each doubling from 1 us to 1 s in which calls were added."""
+        """Return (microseconds, calls that took no longer) for each doubling from 1 us to 1 s in which calls were
+        added."""
         self._count_quick()
         levels: list[tuple[int, int]] = []
         steps = sorted(self.counts)
@@ -103,7 +104,7 @@ MAX_ERROR_KINDS: Final = 128
 
 
 class CommandStat:
-    """One command's share."""
+    """The counters of one command."""
 
     __slots__ = ("calls", "failed", "histogram", "microseconds", "rejected")
 
@@ -115,7 +116,7 @@ class CommandStat:
         self.histogram: Histogram | None = None  # of microseconds
 
     def begin_histogram(self) -> Histogram:
-        """From now on how long calls take is kept."""
+        """Keep durations from now on, and return the histogram."""
         self.histogram = Histogram()
         return self.histogram
 
@@ -130,11 +131,11 @@ class Stats:
         self.reset()
 
     def track(self, wanted: bool) -> None:
-        """Whether to make histograms from now on."""
+        """Turn histograms of durations on or off."""
         self.track_latency = wanted
 
     def reset(self) -> None:
-        """Start again from nothing."""
+        """Reset all counters."""
         self.commands: dict[Command, CommandStat] = {}
         self.errors: dict[bytes, int] = {}  # prefix -> count
         self.total_errors = 0
@@ -156,14 +157,14 @@ class Stats:
         self.outboxes.reset()
 
     def of(self, command: Command) -> CommandStat:
-        """The counters of one command."""
+        """Return the counters of one command."""
         stat = self.commands.get(command)
         if stat is None:
             stat = self.commands[command] = CommandStat()
         return stat
 
     def count_call(self, command: Command, duration_us: int, failed: bool) -> None:
-        """One call has ended."""
+        """Count one finished call."""
         self.commands_processed += 1
         self.microseconds += duration_us
         stat = self.commands.get(command) or self.of(command)
@@ -184,7 +185,7 @@ class Stats:
                 histogram.record(duration_us)
 
     def count_blocked(self, command: Command, duration_us: int) -> None:
-        """A call has ended whose session waits now for what answers it."""
+        """Count a call whose session now waits for its answer."""
         self.commands_processed += 1
         self.microseconds += duration_us
         stat = self.commands.get(command) or self.of(command)
@@ -192,7 +193,8 @@ class Stats:
         stat.microseconds += duration_us
 
     def count_unblocked(self, command: Command, calls: int, duration_us: int, failed: bool) -> None:
-        """They have been answered. As in Redis the whole duration is added, what was counted at first included."""
+        """Count calls that waited and have been answered. As in Redis the whole duration is added, including what was
+        counted at first."""
         stat = self.commands.get(command) or self.of(command)
         stat.microseconds += duration_us
         if failed:
@@ -201,7 +203,7 @@ class Stats:
             (stat.histogram or stat.begin_histogram()).record(duration_us // calls, calls)
 
     def count_calls(self, command: Command, calls: int, duration_us: int) -> None:
-        """Several calls have ended that were timed together."""
+        """Count several calls that were timed together."""
         self.commands_processed += calls
         stat = self.commands.get(command) or self.of(command)
         stat.calls += calls
@@ -219,11 +221,11 @@ class Stats:
                 histogram.record(each_us, calls)
 
     def count_rejected(self, command: Command) -> None:
-        """A request was refused before it was called."""
+        """Count a request that was refused before it was called."""
         self.of(command).rejected += 1
 
     def count_error(self, text: bytes) -> None:
-        """An error reply was sent."""
+        """Count an error reply."""
         self.total_errors += 1
         prefix = text[:32].split(b" ", 1)[0] if b" " in text[:32] else b"ERR"
         if prefix in self.errors or len(self.errors) < MAX_ERROR_KINDS:

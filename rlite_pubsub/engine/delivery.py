@@ -1,6 +1,7 @@
-"""What a process has of its store before any command is executed: its place among the subscribers, and the hub.
+"""A process's part in its store before it executes commands: its place among the subscribers, and the hub.
 
-A server has it, and so has a program without one, which may need no more: what only publishes executes no commands.
+A server has it, and so does a program without one, which may need no more: a program that only publishes executes no
+commands.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from rlite_pubsub.storage.store import Store
 
 
 class Delivery:
-    """What a process has of a store that it has opened."""
+    """What a process holds of a store that it has opened."""
 
     def __init__(self, store: Store, kind: Kind, joined: Callable[[], None]) -> None:
-        """`kind` of subscriber, as the store's records have it; `joined` is called when it has become one."""
+        """`kind` of subscriber, as the store records it; `joined` is called once the process has become one."""
         from rlite_pubsub.durable.mailbox import DurablePost
         from rlite_pubsub.pubsub.membership import Membership  # a third of what a program that publishes imports
 

@@ -1,10 +1,10 @@
 """A request's way: look up, check in Redis's order, queue or call, answer.
 
-Most requests go the plain way: nothing about their session (`CommandSession.plain`), the engine (`Engine.plain`) or
-the command (`Command.is_plain`) makes them different, so there is nothing to check but the number of arguments, and the
-reply goes out. All others go the long way, and behind each it is seen whether the next may go the plain one.
+Most requests go the plain way: nothing about their session (`CommandSession.plain`), the engine (`Engine.plain`) or the
+command (`Command.is_plain`) makes them different, so there is nothing to check but the number of arguments, and the
+reply goes out. All others go the long way, and after each of them dispatch looks whether the next may go the plain way.
 
-Handlers raise, dispatch alone logs, replies and closes. The order of the checks is processCommand's of Redis 7.0.15,
+Handlers raise, only dispatch logs, replies and closes. The order of the checks is processCommand's of Redis 7.0.15,
 because it decides which of two errors a client sees.
 """
 
@@ -72,9 +72,9 @@ _PUSHED: Final = frozenset((Push, Replies))
 
 
 def execute(session: CommandSession, args: list[bytes]) -> bool:
-    """Execute one request and answer it. False if it must wait: hand it in again when the session is resumed.
+    """Execute one request and answer it. Returns False if it must wait: hand it in again when the session is resumed.
 
-    Where the session is blocked afterwards, the requests that follow wait until it is resumed.
+    If the session is blocked afterwards, the requests that follow wait until it is resumed.
     """
     engine = session.engine
     if session.plain and engine.plain:
@@ -94,10 +94,10 @@ def execute(session: CommandSession, args: list[bytes]) -> bool:
 def execute_plainly(
     session: CommandSession, command: Command, requests: list[list[bytes] | Run] | list[list[bytes]], at: int
 ) -> int:
-    """Execute the request at `at`, and those behind it that name the same command, where nobody but the client hears of
-    them; where the first stands that this was not done with. `session`, its engine and the command are plain.
+    """Execute the request at `at`, and those after it that name the same command, while only the client needs to hear
+    of them. Returns the place of the first request that was not done. `session`, its engine and the command are plain.
 
-    They are timed one by one, each from the end of the one before, and answered together.
+    Each is timed from the end of the one before; they are answered together.
     """
     engine = session.engine
     keyspace = engine.keyspace
@@ -133,7 +133,7 @@ def execute_plainly(
         except CommandError as refusal:
             reply = Error(refusal.text)
         except StoreHeld:
-            break  # it has done nothing: the long way has it wait
+            break  # it has done nothing: the long way makes it wait
         except Exception as failure:
             reply = failed(keyspace, command, failure)
         if not behind_a_commit and (turn.writes or turn.failure is not None):
@@ -172,7 +172,7 @@ def execute_plainly(
 
 
 def _say(session: CommandSession, parts: list[bytes], unacknowledged: int) -> None:
-    """Put replies into the outbox; this many requests are acknowledged by them, once there is a commit."""
+    """Put replies into the outbox; they acknowledge this many requests, once there is a commit."""
     data = parts[0] if len(parts) == 1 else b"".join(parts)
     if unacknowledged:
         if unacknowledged > 1:
@@ -234,7 +234,7 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
 
 
 def _called(session: CommandSession, command: Command, args: list[bytes], cold: Shelf) -> bool:
-    """As `call`. False if it must wait for the cold store: nothing was done."""
+    """Like `call`. Returns False if the command must wait for the cold store: nothing was done."""
     cold.may_miss = "readonly" in command.flags
     stats = session.engine.stats
     hits, misses = stats.keyspace_hits, stats.keyspace_misses
@@ -252,8 +252,8 @@ def _called(session: CommandSession, command: Command, args: list[bytes], cold: 
 
 
 def _look_around(hub: Hub) -> None:
-    """Whom the events of this command's keys, and what is published inside a transaction or a script, are for is looked
-    up before it, because a look in its midst may end the transaction in which it changes keys."""
+    """Look up, before a transaction or a script, who receives the events of its keys and what it publishes: a look in
+    the middle could end the store's transaction in which it changes keys."""
     try:
         hub.look_around()
     except StoreError:
@@ -322,14 +322,15 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
 
 
 def _rests_on_keys(command: Command) -> bool:
-    """Whether what it answers is not so where the turn can't be committed. MULTI and its kin change their session, and
-    that stays as it is: an EXEC may come in a later turn."""
+    """Return whether the command's answer is void if the turn cannot be committed. MULTI and its kin change their
+    session, and that change stays: an EXEC may come in a later turn."""
     return command.group not in _OF_SESSIONS or command.name == b"exec"
 
 
 def _say_kept(session: CommandSession, command: Command, args: list[bytes], answered: bytes) -> None:
-    """What is published and who subscribes is no matter of keys, but for a channel that is retained: that a message has
-    become an entry is so with the commit only, though it is heard in any case."""
+    """Let replies stand that do not depend on keys: those of publishing and subscribing. A PUBLISH to a retained
+    channel is the exception: the message becomes an entry with the commit only, though subscribers hear it in any case.
+    """
     route = session.hub.route(CHANNELS, args[1]) if command.name == b"publish" else NOBODY
     if route.topic is not None and session.said and session.said[-1] is answered:
         kept = session.said[-1] = answers(answered, 1, is_heard=route.receivers > 0)
@@ -337,7 +338,7 @@ def _say_kept(session: CommandSession, command: Command, args: list[bytes], answ
 
 
 def answer(session: CommandSession, reply: Reply) -> bytes | None:
-    """Write a reply, unless the client wants none. What was written."""
+    """Write a reply, unless the client wants none. Returns what was written."""
     if reply is NO_REPLY:
         return None
     if (session.replies_off or session.skip_replies & 1) and reply.__class__ not in _PUSHED:
@@ -348,7 +349,7 @@ def answer(session: CommandSession, reply: Reply) -> bytes | None:
 
 
 def reject(session: CommandSession, args: list[bytes], refusal: CommandError) -> None:
-    """Answer a request that was not called; a transaction that it was meant for is spoilt."""
+    """Answer a request that was not called, and spoil the transaction it was meant for."""
     engine = session.engine
     text = refusal.text
     command = session.last_command
@@ -367,7 +368,7 @@ def reject(session: CommandSession, args: list[bytes], refusal: CommandError) ->
 
 
 def _check(session: CommandSession, command: Command, args: list[bytes]) -> None:
-    """Whether this command may be executed or queued here and now. Raises CommandError."""
+    """Check that this command may be executed or queued now. Raises CommandError."""
     if not command.accepts(len(args)):
         raise errors.wrong_arity(command.name)
     flags = command.flags
@@ -378,7 +379,7 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
     if session.transaction is not None and "no_multi" in flags:
         raise CommandError(errors.NOT_IN_TRANSACTION)
     if session.limits is not None:
-        # most have no use for it, and a program waits for imports
+        # most commands have no use for it, and a program waits for imports
         from rlite_pubsub.engine.access.permission import check
 
         check(session, session.limits, command, args)
@@ -406,8 +407,8 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
 
 
 def _check_memory(session: CommandSession, command: Command) -> None:
-    """There is a `maxmemory`: a command that may add data finds room, or is refused; so is what would be queued.
-    Raises CommandError."""
+    """Obey `maxmemory`: make room for a command that may add data, or refuse it; the same goes for a command to be
+    queued. Raises CommandError."""
     if session.transaction is None:
         adds = "denyoom" in command.flags
     elif command.name == b"exec":
@@ -419,7 +420,7 @@ def _check_memory(session: CommandSession, command: Command) -> None:
 
 
 def _check_replicas(session: CommandSession, command: Command) -> None:
-    """There are to be some that take what is written. Raises CommandError."""
+    """Obey `min-replicas-to-write`. Raises CommandError."""
     writes = "write" in command.flags
     if command.name == b"exec" and session.transaction is not None:
         writes = any("write" in queued.flags for queued, _ in session.transaction.queue)
@@ -428,7 +429,7 @@ def _check_replicas(session: CommandSession, command: Command) -> None:
 
 
 def _check_room(session: CommandSession, command: Command) -> None:
-    """The store is full: nothing that adds to it, be it queued, is tried. Raises CommandError."""
+    """Refuse a command that adds data, queued or not, while the store is full. Raises CommandError."""
     commands = [command]
     if session.transaction is not None and command.name == b"exec":
         commands += [queued for queued, _ in session.transaction.queue]
@@ -436,7 +437,7 @@ def _check_room(session: CommandSession, command: Command) -> None:
         lack = session.engine.housekeeping.make_room()
         if lack is not None:
             if session.obeys_master:
-                raise lack  # what the master says is done, if not now, then later
+                raise lack  # a command from the master is done, if not now, then later
             raise CommandError(unwritten(lack))
 
 

@@ -1,10 +1,9 @@
-"""Where a process listens: on sockets that it binds itself, or on those that it was given at its start.
+"""Where a process listens: on sockets that it binds itself, or on those it was given at its start.
 
-systemd (socket activation) and a server's own supervisor (`workers`) hand over sockets that listen already, as
-sd_listen_fds describes it: descriptors from 3 on, LISTEN_FDS of them, for the process LISTEN_PID. One is used in the
-place of what the configuration says to bind, where it has the same port, or the same path. The process that handed it
-over keeps
-it, too: what connects while nobody serves waits in its queue, and the file of a unix socket is not ours to remove.
+systemd (socket activation) and a server's own supervisor (`workers`) hand over listening sockets as sd_listen_fds
+describes it: descriptors from 3 on, LISTEN_FDS of them, for the process LISTEN_PID. Such a socket replaces a bind of
+the configuration with the same port or the same path. The process that handed it over keeps it, too: clients that
+connect while nobody serves wait in its queue, and the file of a unix socket is not ours to remove.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
 
 class CannotListen(OSError):
-    """An address that can't be had."""
+    """The process cannot listen on an address."""
 
     def __init__(self, host: str, port: int, failure: OSError) -> None:
         super().__init__(failure.errno, failure.strerror)
@@ -31,17 +30,17 @@ class Doors:
     """The sockets that a process listens on."""
 
     def __init__(self, handed: Sequence[socket.socket] = (), *, are_shared: bool = False) -> None:
-        """`are_shared`: other workers of this server listen there, too, so this one can't move by itself."""
+        """`are_shared`: other workers of this server listen on the same sockets, so this one cannot move by itself."""
         self._handed = list(handed)
         self.are_shared = are_shared
 
     @property
     def left(self) -> list[str]:
-        """Where those listen that were handed over and that nobody has asked for."""
+        """The addresses of sockets that were handed over and that nobody has asked for."""
         return [_spelled(sock) for sock in self._handed]
 
     def tcp(self, addresses: Sequence[bytes], port: int, backlog: int) -> list[socket.socket]:
-        """Sockets that listen on this port: those that were handed over, else one for every address. An address with a
+        """Return sockets that listen on this port: those handed over, else one for every address. An address with a
         leading minus may be missing on this machine. With port 0 the system chooses one, the same for all. Raises
         CannotListen."""
         handed = [sock for sock in self._handed if port and _port(sock) == port]
@@ -50,7 +49,7 @@ class Doors:
         return handed or _bound(addresses, port, backlog)
 
     def unix(self, path: str) -> socket.socket | None:
-        """The one that was handed over for this path."""
+        """Return the socket that was handed over for this path, if there is one."""
         for sock in self._handed:
             if sock.family == socket.AF_UNIX and os.path.abspath(_name(sock)) == os.path.abspath(path):
                 self._handed.remove(sock)
@@ -59,8 +58,8 @@ class Doors:
 
 
 def handed_over(environment: MutableMapping[str, str], pid: int) -> list[socket.socket]:
-    """The sockets that this process was started with. The environment says nothing of them afterwards: they are not its
-    children's. Whatever else is among the descriptors is left as it is."""
+    """Return the sockets that this process was started with, and remove them from the environment, so that its children
+    do not claim them. Any other descriptor is left as it is."""
     said = {name: environment.pop(name, "") for name in _VARIABLES}
     if said["LISTEN_PID"] != str(pid) or not said["LISTEN_FDS"].isdecimal():
         return []
@@ -69,7 +68,7 @@ def handed_over(environment: MutableMapping[str, str], pid: int) -> list[socket.
         try:
             os.set_inheritable(descriptor, False)
             sock = socket.socket(fileno=descriptor)
-        except OSError:  # no socket
+        except OSError:  # not a socket
             continue
         if sock.type == socket.SOCK_STREAM and _listens(sock):
             found.append(sock)
@@ -79,8 +78,8 @@ def handed_over(environment: MutableMapping[str, str], pid: int) -> list[socket.
 
 
 def listen_tcp(host: str, port: int, backlog: int, *, is_shared: bool = False) -> socket.socket:
-    """A listening TCP socket; others may listen on the port of a shared one, who get their share of the connections.
-    Raises OSError."""
+    """Return a listening TCP socket. `is_shared`: others may listen on its port, too, and get their share of the
+    connections. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -99,7 +98,7 @@ def listen_tcp(host: str, port: int, backlog: int, *, is_shared: bool = False) -
 
 
 def hosts(addresses: Sequence[bytes]) -> list[tuple[str, bool]]:
-    """Each address as it is bound, and whether it may be missing."""
+    """Return each address in the form to bind, and whether it may be missing."""
     names = {"*": "0.0.0.0", "::*": "::"}
     words = [address.decode() for address in addresses]
     return [(names.get(word.removeprefix("-"), word.removeprefix("-")), word.startswith("-")) for word in words]

@@ -1,4 +1,4 @@
-"""How Redis would keep a value: the encoding that OBJECT and DEBUG tell of, and how many refer to it."""
+"""How Redis would keep a value: the encoding and the reference count that OBJECT and DEBUG show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHARED_REFERENCES = 2_147_483_647
 
 
 def encoding(record: Record) -> bytes:
-    """How Redis would keep it."""
+    """Return the encoding in which Redis would keep a value."""
     if isinstance(record, List):
         return b"quicklist"
     if isinstance(record, Set):
@@ -38,7 +38,7 @@ def encoding(record: Record) -> bytes:
 
 
 def references(record: Record) -> int:
-    """Redis shares the small integers."""
+    """Return the reference count that Redis would have: it shares small integers."""
     is_shared = isinstance(record, Text) and _is_integer(record) and 0 <= int(record.value) < SHARED_INTEGERS
     return SHARED_REFERENCES if is_shared else 1
 

@@ -1,4 +1,4 @@
-"""The engine: what all sessions of one server, or of one store that a program has open, share."""
+"""The engine: what all sessions of one server, or of a store open in a program, share."""
 
 from __future__ import annotations
 
@@ -83,39 +83,39 @@ REDIS_VERSION: Final = "7.0.15"
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What an engine asks of the process that it is in. As they are here, there is nobody to ask."""
+    """What an engine asks of the process around it. By default there is nobody to ask."""
 
     call_later: CallLater = lambda seconds, callback: None
-    """Has something done later, in a turn of its own. Without it only `cron` ends what is over."""
+    """Schedules work for later, in a turn of its own. Without it only `cron` ends what has expired."""
     call_soon: Callable[[], None] = lambda: None
-    """Has another turn."""
+    """Starts another turn."""
     serve_beside: Callable[[object], None] | None = None
-    """Serves, in the middle of a turn, all other sessions that have sent something. None: there can be none."""
+    """Serves, in the middle of a turn, all other sessions that have sent something. None: not available."""
     call_from_thread: CallFromThread | None = None
-    """Has something done in a turn of the engine's thread, at the wish of another. None: nobody would hear of it."""
+    """Runs something in a turn of the engine's thread, when another thread asks. None: not available."""
     send_file: Callable[[int, bool], None] | None = None
-    """Sends an RDB file to whoever is behind a descriptor, and closes it; True: of functions alone."""
+    """Sends an RDB file over a descriptor, and closes it; True: functions only."""
     sync_beside: SyncBeside | None = None
-    """Sends a replica the file that it begins with. None: there can be no replicas."""
+    """Sends a replica the file that it begins with. None: no replicas are possible."""
     shut_down: Callable[[], None] | None = None
     """Ends the process. None: that cannot be asked for."""
     syncing: Syncing | None = None
-    """What brings the store to the disk, where the process does so by itself, too."""
+    """Brings the store to the disk, where the process does so by itself, too."""
     feed: Callable[[Durable, Session], Feed] = Feed
-    """What gives a session its durable subscriber's mailbox."""
+    """Gives a session its durable subscriber's mailbox."""
     config_file: str | None = None
     first_session_id: int = 0
     session_id_step: int = 1
     """Other workers of this server have the ids between."""
     stopwatch: Callable[[], float] = time.monotonic
-    """Times what waits: by the wall clock a wait would last as long as that has been set back."""
+    """Times waits: by the wall clock, a wait would last longer whenever that is set back."""
 
 
 ALONE: Final = Surroundings()
 
 
 class Engine:
-    """Settings, counters, logs, keys and sessions, with no socket in sight. All of its parts are put together here."""
+    """Settings, counters, logs, keys and sessions, without a socket. All parts of an engine are put together here."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Engine:
         surroundings: Surroundings = ALONE,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`data` has the keys, and `rules` say what is kept of them. Without `delivery` there is no store beside them.
+        """`data` has the keys, and `rules` say how they are kept. Without `delivery` there is no store beside them.
         Raises StoreError."""
         call_later = surroundings.call_later
         self.settings = settings
@@ -300,18 +300,17 @@ class Engine:
         self.look_out()
 
     def look_out(self) -> None:
-        """See whether commands may go the plain way: nobody watches, holds back or measures single commands (it is
-        `quiet`), no events of keys are wanted, and there is room, and no `maxmemory`. To be called when any of that
-        may have
+        """Decide whether commands may go the plain way: nobody watches, delays or measures single commands (it is
+        `quiet`), no keyspace events are wanted, there is room, and no `maxmemory`. Call it when any of that may have
         changed."""
         is_full = self.keyspace.environment.room.full is not None
         self.quiet = not self.monitors and self.pause.scope is None and self.slowlog.coarse
         if self.scripts.refusal is not None:
             self.quiet = False  # all but a few commands are refused
         if self.sharding.directory is not None:
-            self.quiet = False  # whose keys are somebody else's
+            self.quiet = False  # whose keys belong to others
         if self.outgoing.is_on:
-            self.quiet = False  # each command is told
+            self.quiet = False  # each command is shown to them
         self.plain = (
             self.quiet
             and not is_full
@@ -331,7 +330,7 @@ class Engine:
         )
 
     def _look_at_others(self) -> None:
-        """Other processes may have changed what all have in common, or have begun to track keys."""
+        """Take in what other processes may have changed in the commons, and whether they have begun to track keys."""
         if self.announcing is not None:
             self.announcing.refresh(in_turn=self.keyspace.turn.writes)
         self.replication.look()
@@ -342,7 +341,7 @@ class Engine:
         self.call_later(0.0, _nothing)
 
     def forget(self, session: CommandSession) -> None:
-        """The session is closed: nothing of it may stay."""
+        """Forget a closed session: nothing of it may stay."""
         self.sessions.pop(session.id, None)
         self.monitors.pop(session, None)
         self.replication.askers.discard(session.id)
@@ -361,7 +360,7 @@ class Engine:
         self.look_out()
 
     def cron(self, now: float) -> None:
-        """What must happen ten times a second."""
+        """Do what must happen ten times a second."""
         self.chores.do("to end a pause", lambda: self.pause.expire(self.stopwatch()))
         self.chores.do("to end waits", lambda: self.waiting.cron(self.stopwatch()))
         self.chores.do("to look after replicas", self.replicas.cron)
@@ -374,13 +373,13 @@ class Engine:
         if self.hearing is not None:
             self.hearing.cron()
         if self.reporting is not None:
-            self.chores.do("to tell of clients", self.reporting.cron)
+            self.chores.do("to report clients", self.reporting.cron)
         with contextlib.suppress(StoreError):  # the next publisher meets it again
             self.hub.look_around()
         do = self.chores.do
         if self.writer_waits.cron():
             do("to look after keys", lambda: self._look_after_keys(now))
-            do("to look after what is kept of topics", self.keeping.cron)
+            do("to look after retention", self.keeping.cron)
             do("to look after readers", lambda: self.readership.cron(now))
             if self.consuming.is_aside:
                 do("to look after consumers", self.consuming.cron)
@@ -394,46 +393,46 @@ class Engine:
         self.latency.note(b"expire-cycle", int((time.perf_counter() - began) * 1000))
 
     def _undo(self, failure: Exception) -> None:
-        """A chore has failed in the middle of its work."""
+        """Undo the work of a chore that failed halfway."""
         if self.keyspace.turn.txn is not None or isinstance(failure, StoreError):
             self.keyspace.fail(failure)
             self.commit()
 
     def tend_durables(self) -> None:
-        """What must happen some times a second to durable subscribers, while the store is in its place."""
+        """Do what durable subscribers need some times a second, while the store is in its place."""
         if self.durables is not None and not self.writer_waits.is_held:
             self.durables.cron()
 
     def end_durables(self) -> None:
-        """Nobody waits any more for what connections to durable subscribers, which are closed, have come to."""
+        """Stop waiting to learn how closed connections of durable subscribers have ended."""
         if self.durables is not None:
             self.durables.close()
 
     def commit(self) -> None:
-        """Serve the clients that wait for what this turn did to keys, and commit all of it."""
+        """Serve the clients that wait for keys changed in this turn, and commit everything."""
         end_turn(self.hub.agenda, OF_KEYS)
 
     def _limit_nodes(self) -> None:
-        self.node_limits = followed.node_limits(self.settings)  # how much a node of Redis's would take
+        self.node_limits = followed.node_limits(self.settings)  # how much a node would take in Redis
 
     def _now_ms(self) -> int:
         return self._frozen_ms or int(self.clock() * 1000)
 
     def freeze_time(self) -> None:
-        """For keys: none goes because its time is over, until time goes on."""
+        """Stop the clock of keys: none expires until time goes on."""
         self._frozen_ms = int(self.clock() * 1000)
 
     def unfreeze_time(self) -> None:
-        """Time goes on."""
+        """Let time go on."""
         self._frozen_ms = 0
 
     def next_session_id(self) -> int:
-        """Ids are never used twice, by other workers neither."""
+        """Return a session id that was never used, not even by another worker."""
         self._last_session_id += self._session_id_step
         return self._last_session_id
 
     def check_protected(self, session: CommandSession, command: Command) -> None:
-        """DEBUG and MODULE are allowed as their setting says: yes, no, or to local connections."""
+        """Check that DEBUG or MODULE is allowed: by setting yes, no, or for local connections. Raises CommandError."""
         word = command.name.partition(b"|")[0].decode()
         option = f"enable-{word}-command"
         allowed = self.settings[option]
@@ -447,7 +446,7 @@ class Engine:
 
 
 class _Nowhere:
-    """Where slow readers' messages are spilled without a store: it takes none, as a full store would."""
+    """Refuses what slow readers are sent, as a full store would: without a store there is nowhere to spill."""
 
     def push(self, blobs: Sequence[tuple[bytes, int, Sequence[int]]]) -> None:
         raise StoreError("there is no store")
@@ -456,27 +455,28 @@ class _Nowhere:
         return []
 
     def drop(self, session_id: int) -> None:
-        """There is nothing."""
+        """Do nothing: nothing was spilled."""
 
     def owes(self, session_id: int) -> bool:
         return False
 
 
 def _nobody() -> int:
-    """Without a store it is nobody among others."""
+    """Return 0: without a store there are no other subscribers."""
     return 0
 
 
 def _rings_nobody(subscriber: int) -> None:
-    """There is nobody else."""
+    """Do nothing: there is nobody else."""
 
 
 def _nothing() -> None:
-    """Only the turn that follows is wanted."""
+    """Do nothing: the caller only wants a turn."""
 
 
 def _mail_dropper(delivery: Delivery | None, now_ms: Callable[[], int]) -> Callable[[], bool]:
-    """Has the largest durable mailbox lose some of its oldest; False where none is large."""
+    """Return a function that makes the largest durable mailbox drop some of its oldest messages; it returns False if
+    none is large."""
     if delivery is None:
         return lambda: False
     mail = delivery.mail

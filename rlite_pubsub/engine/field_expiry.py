@@ -1,5 +1,4 @@
-"""When fields of hashes expire. Those whose time is over go with the next command that comes to their hash, or in the
-background."""
+"""The expiry of hash fields: expired fields are removed by the next command on their hash, or in the background."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ NO_FIELD, NO_EXPIRY = -2, -1
 REFUSED, DONE, REMOVED = 0, 1, 2
 """What is said of a field that was to expire."""
 _AT_ONCE = 1000
-"""How many fields of one hash go at most at a time: the others are not shown."""
+"""How many fields of one hash are removed at a time, at most: the others are hidden."""
 
 
 class FieldExpiry:
-    """Removes fields whose time is over."""
+    """Removes expired fields."""
 
     def __init__(self, keyspace: Keyspace, notifications: Notifications, stats: Stats) -> None:
         self._keyspace = keyspace
@@ -30,11 +29,11 @@ class FieldExpiry:
         self._stats = stats
 
     def is_due(self, found: Hash) -> bool:
-        """Whether any of its fields' time is over, and they may be removed."""
+        """Return whether any field of a hash has expired and may be removed."""
         return self._keyspace.times.may_expire and found.due_ms <= self._keyspace.clock_ms()
 
     def take(self, database: int, name: bytes) -> Hash | None:
-        """Remove what is over of a hash; the hash, if anything is left of it. Raises StoreError."""
+        """Remove a hash's expired fields; return the hash if any are left. Raises StoreError."""
         found = self._keyspace.for_change(database, name)
         if not isinstance(found, Hash):
             return None
@@ -55,7 +54,7 @@ class FieldExpiry:
         return removed
 
     def step(self, limit: int) -> int:
-        """Go to at most `limit` hashes that have fields whose time is over; how many there were. Raises StoreError."""
+        """Look through at most `limit` hashes with expired fields; return how many there were. Raises StoreError."""
         keyspace = self._keyspace
         rows = fields.due(keyspace.settle(), keyspace.clock_ms(), limit)
         if not rows:
@@ -75,7 +74,7 @@ class FieldExpiry:
 
 
 def expire_field(found: Hash, name: bytes, due_ms: int, now_ms: int, condition: bytes = b"") -> int:
-    """Have a field expire, at once if that is over already; what is said of it."""
+    """Set when a field expires, removing it at once if that time is past; return HEXPIRE's answer for it."""
     field = found.field(name)
     if field is None:
         return NO_FIELD
@@ -89,7 +88,8 @@ def expire_field(found: Hash, name: bytes, due_ms: int, now_ms: int, condition: 
 
 
 def _allows(condition: bytes, before_ms: int, after_ms: int) -> bool:
-    """What never expires expires later than all others."""
+    """Return whether the condition (NX, XX, GT or LT) allows the change. A field without an expiry counts as the last
+    to expire."""
     if condition in (b"nx", b"xx"):
         return bool(before_ms) == (condition == b"xx")
     if condition == b"gt":

@@ -1,7 +1,7 @@
-"""What becomes of keys without anybody asking: they expire, and what was deleted is swept up. And who hears of changes.
+"""Background work on keys: they expire, and what was deleted is swept up; and who is told of changes.
 
-Both go on ten times a second, in steps that end with a commit, for at most `STEP_MS` in all: what is not finished then
-goes on the next time. What one chore meets keeps no other from its work.
+Both happen ten times a second, in steps that end with a commit, for at most `STEP_MS` in all: the rest waits for the
+next step. If one chore fails, the others still run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = logging.getLogger("rlite_pubsub")
 
 STEP_MS = 5
 MOST_SWEEP_MS = 15
-"""So long a step may sweep, where there is more garbage than the steps before it have swept up."""
+"""How long a step may sweep if there is more garbage than the steps before it have swept up."""
 KEYS_PER_STEP = 50
 RECORDS_PER_STEP = 200
 ROOM_MS = 50
@@ -43,16 +43,16 @@ STAGES_PER_STEP = 1000
 
 
 class Chores:
-    """What many parts of an engine do now and then. Each kind of error is logged once for each chore, until that has
-    gone well again."""
+    """Runs the regular chores of an engine. Each kind of error is logged once per chore, until the chore succeeds
+    again."""
 
     def __init__(self, undo: Callable[[Exception], None]) -> None:
-        """`undo` undoes what a chore has left half done."""
+        """`undo` undoes the work of a chore that failed halfway."""
         self._undo = undo
         self._told: dict[str, set[str]] = {}  # by the chore's name
 
     def do(self, name: str, work: Callable[[], object]) -> None:
-        """Do one of them."""
+        """Run one chore."""
         try:
             work()
         except StoreRemoved:
@@ -79,7 +79,7 @@ class Chores:
 
 
 class Housekeeping(KeyListener):
-    """What an engine does from time to time."""
+    """The background work of one engine."""
 
     def __init__(
         self,
@@ -96,7 +96,8 @@ class Housekeeping(KeyListener):
         drop_mail: Callable[[], bool],
         sharding: Sharding,
     ) -> None:
-        """`drop_mail`: have a durable mailbox that fills the store lose some of its oldest; False where none does."""
+        """`drop_mail` makes a durable mailbox that fills the store drop some of its oldest messages; it returns False
+        if none does."""
         self._drop_mail = drop_mail
         self._keyspace = keyspace
         self._stats = stats
@@ -147,10 +148,10 @@ class Housekeeping(KeyListener):
         if self._sharding.moving:
             self._sharding.note(name)
 
-    # -- what is done without anybody asking
+    # -- background work
 
     def step(self, now: float) -> None:
-        """Some of both."""
+        """Expire and sweep a little."""
         keyspace = self._keyspace
         if self._sampler.paused:
             return
@@ -173,7 +174,7 @@ class Housekeeping(KeyListener):
             self._commit()
 
     def _try(self, work: Callable[[], object]) -> None:
-        """What one part of it meets keeps no other from its work."""
+        """Do one part; if it fails, the others still run."""
         try:
             work()
             self._commit()
@@ -183,11 +184,11 @@ class Housekeeping(KeyListener):
             self._commit()
 
     def make_room(self) -> StoreError | None:
-        """The store is full: sweep up what nobody needs any more, and then, at a quota, have mailboxes keep to what
-        there is. Why it is full yet; None if it is not, or nobody can tell. Called within a turn."""
+        """Make room in a full store: sweep up garbage and then, at a quota, hold mailboxes to what there is. Returns
+        why the store is still full; None if it is not, or if that cannot be known. Called within a turn."""
         keyspace = self._keyspace
         room = keyspace.environment.room
-        deadline = thread_time() + ROOM_MS / 1000  # to be without a processor is no work
+        deadline = thread_time() + ROOM_MS / 1000  # time without a processor is not work
         try:
             while keyspace.turn.failure is None and not room.is_free(keyspace.settle()):
                 if thread_time() > deadline:
@@ -208,13 +209,13 @@ class Housekeeping(KeyListener):
         self._sweep_ms = STEP_MS if is_done else min(2 * self._sweep_ms, MOST_SWEEP_MS)
 
     def _sweep_stages(self, keyspace: Keyspace) -> None:
-        """What was staged and is committed, or given up, goes, though nobody stages anything more."""
+        """Sweep staged entries that are committed or given up, even if nobody stages anything more."""
         if stages.exist(keyspace.settle()):
             now_ms = keyspace.clock_ms()
             stages.sweep(keyspace.writing(), now_ms - stages.KEPT_MS, now_ms, STAGES_PER_STEP)
 
     def _go_on(self, work: Callable[[int], int], limit: int, deadline: float) -> bool:
-        """Whether there is no more to do."""
+        """Return whether everything is done."""
         while True:
             done = work(limit)
             self._commit()

@@ -1,4 +1,4 @@
-"""Which arguments of a request are keys, found by its command's key specs."""
+"""Finding the keys among a request's arguments, by its command's key specs."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from rlite_pubsub.protocol.errors import CommandError
 
 
 def has_keys(command: Command) -> bool:
-    """Whether the command takes keys at all."""
+    """Return whether the command takes keys."""
     return any("NOT_KEY" not in spec.flags for spec in command.key_specs)
 
 
 def keys_of(command: Command, args: list[bytes]) -> list[tuple[bytes, KeySpec]] | None:
-    """The keys, each with the spec that found it; None if the arguments are not such that they can be told."""
+    """Return the keys, each with the spec that found it; None if the arguments do not allow it."""
     places = key_places(command, args)
     return None if places is None else [(args[place], spec) for place, spec in places]
 
 
 def key_places(command: Command, args: list[bytes]) -> list[tuple[int, KeySpec]] | None:
-    """As `keys_of`, with their places in the request instead."""
+    """Like `keys_of`, with the keys' places in the request."""
     if command.find_keys is not None:
         return command.find_keys(args)
     found: list[tuple[int, KeySpec]] = []

@@ -1,7 +1,7 @@
-"""The links of the store to other servers, as one process knows them: what was asked for, and what is said of them.
+"""The links of the store to other servers, as one process knows them: what was asked for, and how each is doing.
 
-Another process has them (rlite_pubsub/links/), which a server starts (server/companions/linking.py). What is asked for
-stands in data.mdb, and that process looks when the version of what all have in common says that something has changed.
+Another process runs them (rlite_pubsub/links/), which a server starts (server/companions/linking.py). What was asked
+for is in data.mdb; that process looks again when the version of the commons has changed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 DOOR: Final = b"__links__:door"
 """Where linked stores are heard (links/ports.py)."""
 JOINED_SECONDS: Final = 60.0
-"""So long after a store has asked for it the process with links is kept."""
+"""How long the process with links is kept after a store has asked for it."""
 STOPPED: Final = "stopped"
 
 
 class Links:
-    """Of one engine's store."""
+    """The links of one engine's store."""
 
     def __init__(self, store: Store | None, hub: Hub, clock: Callable[[], float]) -> None:
         self.store = store
@@ -39,8 +39,8 @@ class Links:
         self._are_asked_for = False
 
     def join(self) -> tuple[bool, str]:
-        """A linked store wants to be heard: whether it is (else it is to ask again), and this store's id. Raises
-        StoreError."""
+        """Register a linked store's wish to be heard. Returns whether it is heard (if not, it asks again), and this
+        store's id. Raises StoreError."""
         assert self.store is not None
         self._joined_at = time.monotonic()
         data = self.store.data
@@ -49,7 +49,7 @@ class Links:
 
     @property
     def are_wanted(self) -> bool:
-        """Whether there is to be a process with links. Raises StoreError."""
+        """True if the store needs a process for its links. Raises StoreError."""
         if self.store is None:
             return False
         version = self.store.routes.numbers[2]
@@ -67,34 +67,34 @@ class Links:
     # -- what is asked for
 
     def every(self) -> dict[str, dict[str, Any]]:
-        """Each link's words, by its name. Raises StoreError."""
+        """Return each link's words, by name. Raises StoreError."""
         if self.store is None:
             return {}
         found = self.store.data.read(link_records.every)
         return {name: json.loads(record) for name, record in found.items()}
 
     def put(self, name: str, words: dict[str, Any]) -> None:
-        """In place of the link of that name. Raises StoreError."""
+        """Write a link, replacing the one of that name. Raises StoreError."""
         self._write(lambda txn: link_records.put(txn, name, json.dumps(words).encode()))
 
     def remove(self, name: str) -> None:
-        """Raises StoreError."""
+        """Remove a link. Raises StoreError."""
         self._write(lambda txn: link_records.remove(txn, name))
 
     def _write(self, work: Callable[[Txn], int]) -> None:
         assert self.store is not None
         self.store.routes.announce_commons(self.store.data.write(work))
 
-    # -- what is said of them
+    # -- how they are doing
 
     @property
     def state(self) -> LinksState:
-        """As of about a second ago."""
+        """The state of the process with links, about a second old at most."""
         found = link_state.read(self.store.folder) if self.store is not None else None
         return found or LinksState()
 
     def states(self) -> list[LinkState]:
-        """Of every link that is asked for. Raises StoreError."""
+        """Return the state of each link that was asked for. Raises StoreError."""
         wanted = self.every()
         if not wanted:
             return []

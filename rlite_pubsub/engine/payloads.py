@@ -1,6 +1,6 @@
 """A key's value as bytes that redis-server 7.0.15 understands, and back: for DUMP, RESTORE and MIGRATE.
 
-Every type that is kept here; any other one is as bad a format as a broken payload.
+All types of this server are covered; any other type is refused as a bad format, like a broken payload.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _SetImage(list[bytes]):
 
 
 class _HashImage(NamedTuple):
-    """The fields and values of a hash, by turns."""
+    """The fields and values of a hash, alternating."""
 
     words: list[bytes]
     is_packed: bool
@@ -55,21 +55,21 @@ class _SortedSetImage(NamedTuple):
 
 
 class _ExpiringImage(list[tuple[bytes, bytes, int]]):
-    """The fields of a hash, their values and when they expire."""
+    """The fields of a hash, with their values and expiry times."""
 
 
 Image: TypeAlias = bytes | StreamImage | _ListImage | _SetImage | _HashImage | _ExpiringImage | _SortedSetImage
 
 
 def payload_of(record: Record) -> bytes:
-    """What RESTORE takes."""
+    """Return a payload that RESTORE takes."""
     if _has_expiring_fields(record):
         return envelope.seal(packed(record), envelope.LATEST_VERSION)
     return envelope.seal(packed(record))
 
 
 def payload_for_replicas(record: Record) -> bytes:
-    """What RESTORE takes in redis-server 7.0, which knows no fields that expire."""
+    """Return a payload that RESTORE of redis-server 7.0 takes, which does not know expiring fields."""
     return envelope.seal(packed(record, with_times=False))
 
 
@@ -78,8 +78,8 @@ def _has_expiring_fields(record: Record) -> bool:
 
 
 def pieces(record: Record, *, with_times: bool = True) -> Iterator[bytes]:
-    """Its type and its value, as an RDB file has them; of a topic no more at a time than a node. `with_times`: when
-    fields of a hash expire, too, which redis-server 7.0 does not read."""
+    """Yield a value's type and contents as an RDB file has them; of a topic at most one node at a time. `with_times`:
+    include the expiry of hash fields, which redis-server 7.0 does not read."""
     if isinstance(record, Topic):
         yield from stream.stream_pieces(lambda: image_of(record), record.node_limits)
     else:
@@ -87,7 +87,7 @@ def pieces(record: Record, *, with_times: bool = True) -> Iterator[bytes]:
 
 
 def packed(record: Record, *, with_times: bool = True) -> bytes:
-    """Its type and its value; `with_times` as for `pieces`."""
+    """Return a value's type and contents; `with_times` as for `pieces`."""
     if isinstance(record, Topic):
         return stream.pack_stream(image_of(record), record.node_limits)
     if with_times and _has_expiring_fields(record):
@@ -109,13 +109,13 @@ def packed(record: Record, *, with_times: bool = True) -> bytes:
 
 
 def read(payload: bytes) -> Image:
-    """What a payload holds. Raises Malformed."""
+    """Return the value in a payload. Raises Malformed."""
     reader = envelope.PayloadReader(payload)
     return read_value(reader.byte(), reader)
 
 
 def read_value(kind: int, reader: envelope.PayloadReader) -> Image:
-    """A value of this type. Raises Malformed."""
+    """Read a value of this type. Raises Malformed."""
     if kind == _STRING:
         return reader.string()
     if kind in stream.STREAMS:
@@ -134,7 +134,7 @@ def read_value(kind: int, reader: envelope.PayloadReader) -> Image:
 
 
 def build(keyspace: Keyspace, database: int, key: bytes, image: Image) -> Record:
-    """The key, whose name is free, with this value."""
+    """Make a key, whose name is free, with this value."""
     if isinstance(image, StreamImage):
         return topic_of(keyspace, database, key, image)
     if isinstance(image, _ListImage):
@@ -172,12 +172,12 @@ def build(keyspace: Keyspace, database: int, key: bytes, image: Image) -> Record
     return text
 
 
-# -- A topic as a dumped stream has it, and the other way round. It has what Redis knows a stream: entries, counters,
-# groups, consumers and what is pending with them. What only topics have (retention, pauses, what is deferred or
-# released, the settings of groups) is not in it.
+# -- A topic as a dumped stream has it, and back. It holds what a Redis stream has: entries, counters, groups, consumers
+# and their pending entries. What only topics have (retention, pauses, deferred and released entries, the settings of
+# groups) is left out.
 
 def image_of(topic: Topic) -> StreamImage:
-    """What a dump holds. The entries are read as they are taken: change nothing meanwhile."""
+    """Return what a dump of a topic holds. The entries are read lazily: change nothing meanwhile."""
     return StreamImage(
         _entries(topic),
         topic.length,
@@ -213,7 +213,7 @@ def _group_image(group: Group) -> GroupImage:
 
 
 def topic_of(keyspace: Keyspace, database: int, name: bytes, image: StreamImage) -> Topic:
-    """A new topic out of an image, under a name that is free."""
+    """Make a new topic from an image, under a name that is free."""
     topic = keyspace.create_topic(database, name)
     for entry_id, words in image.entries:
         topic.append(entry_id, encode_entry(entry_id, words))

@@ -1,4 +1,4 @@
-"""What a command answers that the store could not keep."""
+"""The error of a command whose changes the store could not keep."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("rlite_pubsub")
 
 INTERNAL = b"ERR internal error, see the server's log"
-"""It is our own fault."""
+"""The fault is ours."""
 
 
 def unwritten(failure: Exception) -> bytes:
-    """The error of a command that the store could not keep."""
+    """Return the error text for a command whose changes the store could not keep."""
     if isinstance(failure, StoreHeld):
         return f"BUSY command not executed: {failure}".encode()
     if isinstance(failure, PartlySent):
@@ -34,12 +34,13 @@ def unwritten(failure: Exception) -> bytes:
 
 
 def refused(failure: StoreError) -> Exception:
-    """What a handler raises for it: a request that is only to wait is handed in again."""
+    """Return the exception that a handler raises for such a failure: a request that only has to wait is handed in
+    again."""
     return failure if isinstance(failure, StoreHeld) else CommandError(unwritten(failure))
 
 
 def failed(keyspace: Keyspace, command: Command, failure: Exception) -> Error:
-    """A handler was interrupted: nothing of what it did to keys may stay, nor of what the turn did before."""
+    """Undo what an interrupted handler, and the turn before it, did to keys, and return the error."""
     if isinstance(failure, StoreHeld):
         return Error(unwritten(failure))  # it has done nothing
     damage = damage_in(failure)
@@ -55,7 +56,7 @@ def failed(keyspace: Keyspace, command: Command, failure: Exception) -> Error:
 
 
 def sync_store(syncing: Syncing) -> None:
-    """Bring all that is committed to the disk. Raises CommandError."""
+    """Bring everything committed to the disk. Raises CommandError."""
     try:
         syncing.now()
     except StoreError as failure:
@@ -63,7 +64,7 @@ def sync_store(syncing: Syncing) -> None:
 
 
 Acknowledged: TypeAlias = list[tuple[Session, bytes]]
-"""Replies, still in the outboxes of their sessions."""
+"""Replies that are still in the outboxes of their sessions."""
 
 
 class Answers(bytes):
@@ -71,11 +72,11 @@ class Answers(bytes):
 
     requests: int
     is_heard: bool
-    """They are PUBLISHes, which somebody hears whether there is a commit or not."""
+    """They answer PUBLISHes, which subscribers hear whether there is a commit or not."""
 
 
 def answers(replies: bytes, requests: int, *, is_heard: bool = False) -> Answers:
-    """Bytes of their own, so that these replies are found in an outbox and no others."""
+    """Return a copy of the replies: a new object, so that no others in an outbox are mistaken for them."""
     made = Answers(replies)
     made.requests = requests
     made.is_heard = is_heard
@@ -83,7 +84,8 @@ def answers(replies: bytes, requests: int, *, is_heard: bool = False) -> Answers
 
 
 def take_back(replies: Iterable[tuple[Session, bytes]], failure: Exception) -> None:
-    """Law 5: what these replies acknowledge is not so. They are in their sessions' outboxes yet, and become errors."""
+    """Law 5: replace replies by errors, because what they acknowledge was not committed. They are still in their
+    sessions' outboxes."""
     instead = refusal(failure)
     taken: dict[Session, list[tuple[bytes, bytes]]] = {}
     for session, reply in replies:
@@ -96,8 +98,8 @@ def take_back(replies: Iterable[tuple[Session, bytes]], failure: Exception) -> N
 
 
 def replace(said: list[bytes], errors: list[tuple[bytes, bytes]]) -> None:
-    """Put errors in the places of replies, both in the order in which they were said. They are looked for from the end
-    on: an equal reply, such as +OK, is often the same object, and what was said before acknowledges something else."""
+    """Put errors in the places of replies, both in the order in which they were said. The search begins at the end: an
+    equal reply, such as +OK, is often the same object, and an earlier one acknowledges something else."""
     end = len(said)
     for reply, instead in reversed(errors):
         for at in range(end - 1, -1, -1):
@@ -108,5 +110,5 @@ def replace(said: list[bytes], errors: list[tuple[bytes, bytes]]) -> None:
 
 
 def refusal(failure: Exception) -> bytes:
-    """That error as it goes out."""
+    """Return the encoded error."""
     return error(unwritten(failure))

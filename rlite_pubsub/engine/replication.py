@@ -1,8 +1,7 @@
-"""Whose replica the store is, as one process knows it, and what that forbids.
+"""The store's role as a replica, as one process knows it, and what that forbids.
 
-`replicaof` is the store's, so all of its processes are replicas together: none writes keys, and none removes one
-because its time is over, for the master says when. One server has the link (replication/follower.py), and executes what
-the master says.
+`replicaof` is the store's, so all of its processes are replicas together: none writes keys, and none removes expired
+keys, for the master says when. One server has the link (replication/follower.py), and executes what the master sends.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 CONNECT, CONNECTING, SYNC, CONNECTED = b"connect", b"connecting", b"sync", b"connected"
-"""How far the link is, in ROLE's words."""
+"""The state of the link, in ROLE's words."""
 _WHY: Final = "a replica"
 _UNBLOCKED: Final = Error(
     b"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
@@ -31,21 +30,21 @@ _UNBLOCKED: Final = Error(
 
 
 class Replication:
-    """Whether the store is a replica, and what is known of its master."""
+    """Knows whether the store is a replica, and the state of its master."""
 
     def __init__(self, settings: Settings, keyspace: Keyspace, waiting: Waiting, look_out: Callable[[], None]) -> None:
         self.master: tuple[bytes, int] | None = None
         self.is_loading = False
-        """The master's file is on its way in: keys are half there."""
+        """The master's file is being loaded: the keyspace is incomplete."""
         self.link = CONNECT
         self.offset = -1
-        """In the master's history; -1 where it is not known."""
+        """The offset in the master's history; -1 if unknown."""
         self.heard_at = 0.0
-        """When the master said something last, on the engine's stopwatch; 0: never."""
+        """When the master last said something, on the engine's stopwatch; 0: never."""
         self.down_since = 0.0
         self.is_followed_here = False
         self.askers: set[int] = set()
-        """Sessions that want a file and no more, by id."""
+        """Sessions that want only a file, by id."""
         self._settings = settings
         self._keyspace = keyspace
         self._waiting = waiting
@@ -55,7 +54,7 @@ class Replication:
         self._follow(settings["replicaof"])
 
     def turn_by(self, turned: Callable[[], None]) -> None:
-        """Call `turned` when there is another master, or none."""
+        """Call `turned` when the store gets another master, or none."""
         self._turned = turned
 
     def _obey(self, master: tuple[bytes, int] | None) -> None:
@@ -76,7 +75,7 @@ class Replication:
         self.see(CONNECT)
 
     def look(self) -> None:
-        """Another process may have begun to load, or have come to its end. Raises StoreError."""
+        """Look whether another process has begun or finished loading. Raises StoreError."""
         if self.master is not None:
             position = self._keyspace.environment.read(replica_position.get)
             self.is_loading = position is not None and not position.is_whole
@@ -84,17 +83,17 @@ class Replication:
                 self.offset = position.offset if position is not None else -1
 
     def see(self, link: bytes, since: float = 0.0) -> None:
-        """The link is so far."""
+        """Note the state of the link."""
         self.link = link
         self.down_since = since
 
     def hear(self, now: float, offset: int) -> None:
-        """The master has said something, and this is how far it has come."""
+        """Note that the master has said something, and its offset."""
         self.heard_at = now
         self.offset = offset
 
     def check(self, session: Client, command: Command) -> None:
-        """Whether a replica may execute this. Raises CommandError."""
+        """Check that a replica may execute this command. Raises CommandError."""
         if session.obeys_master:
             return
         flags = command.flags
@@ -112,7 +111,7 @@ class Replication:
                 raise CommandError(errors.MASTER_DOWN)
 
     def refuses_writes_of(self, session: Client) -> bool:
-        """Whether a script that this session runs may write no keys."""
+        """Return whether scripts of this session may write no keys."""
         return self.master is not None and self._settings["replica-read-only"] and not session.obeys_master
 
 
@@ -123,4 +122,4 @@ def _writes(session: Client, command: Command) -> bool:
 
 
 def _nothing() -> None:
-    """Nobody has the link."""
+    """Do nothing: nobody has the link."""

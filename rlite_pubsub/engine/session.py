@@ -1,4 +1,4 @@
-"""One client connection as commands see it: its state, and the engine that executes what it says."""
+"""One client connection as commands see it: its state, and the engine that executes its requests."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class CommandSession(Client):
         self.engine = engine
 
     def reset(self) -> None:
-        """Back to what the session was when it was made (RESET). Redis leaves NO-EVICT on, and so do we; a reply that
-        CLIENT REPLY SKIP silences stays silenced."""
+        """Return the session to its first state (RESET). Redis leaves NO-EVICT on, and so do we; a reply that CLIENT
+        REPLY SKIP silences stays silenced."""
         self.discard()
         self.engine.monitors.pop(self, None)
         self.no_touch = False
@@ -44,16 +44,16 @@ class CommandSession(Client):
             self.protocol = 2
 
     def discard(self) -> None:
-        """End the transaction, and the watching with it."""
+        """End the transaction, and stop watching keys."""
         self.transaction = None
         self.unwatch()
 
     def unwatch(self) -> None:
-        """Watch no key any more, whatever has become of those that were watched."""
+        """Stop watching keys, whatever has happened to them."""
         self.engine.watching.unwatch(self)
         self.cas_broken = False
 
     def end_exec(self) -> None:
-        """The queue is executed."""
+        """Note that the queue has been executed."""
         self.deny_blocking = False
         self.discard()

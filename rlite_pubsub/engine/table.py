@@ -21,7 +21,7 @@ the command's name first. Raises CommandError to refuse."""
 
 @dataclass(frozen=True, slots=True)
 class Arg:
-    """One argument, as COMMAND DOCS tells of it."""
+    """One argument, as COMMAND DOCS shows it."""
 
     name: str
     type: str = "string"
@@ -39,7 +39,7 @@ class Arg:
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """Where a command's keys stand, as COMMAND INFO tells of it."""
+    """Where a command's keys stand, as COMMAND INFO shows it."""
 
     flags: tuple[str, ...]
     begin: tuple[Any, ...]
@@ -68,7 +68,7 @@ class Command:
     summary: str
     complexity: str = ""
     categories: frozenset[str] = frozenset()
-    """ACL categories beyond those that flags and group imply, without the @."""
+    """ACL categories beyond those implied by flags and group, without the @."""
     arguments: tuple[Arg, ...] = ()
     key_specs: tuple[KeySpec, ...] = ()
     tips: tuple[str, ...] = ()
@@ -77,28 +77,28 @@ class Command:
     deprecated_since: str | None = None
     replaced_by: str | None = None
     ours: bool = False
-    """Not a command of Redis's."""
+    """Not a Redis command."""
     subcommands: dict[bytes, Command] = field(default_factory=dict)
     is_plain: bool = False
-    """It changes nothing about its session or the engine, and never waits for keys: dispatch may take the plain way."""
+    """Changes nothing about its session or the engine, and never waits for keys: dispatch may take the plain way."""
     find_keys: Callable[[list[bytes]], list[tuple[int, KeySpec]]] | None = None
     """Finds the places of its keys where its key specs cannot."""
     merge: Callable[[list[bytes], list[Reply]], Reply] | None = None
-    """Of a server with workers all execute it, and this makes one answer of theirs (engine/workers/merging.py)."""
+    """In a server with workers all execute it, and this merges their answers (engine/workers/merging.py)."""
     merges_refusals: bool = False
-    """The others execute it, too, where the first one refuses it."""
+    """The other workers execute it even if the first one refuses it."""
     reads_topics: bool = False
-    """What it needs may be in the cold store."""
+    """It may need data from the cold store."""
     fewest: int = field(init=False)
     most: int = field(init=False)
-    """Arguments, with the name counted."""
+    """The number of arguments, with the name counted."""
 
     def __post_init__(self) -> None:
         self.fewest = abs(self.arity)
         self.most = self.arity if self.arity >= 0 else _ANY_NUMBER
 
     def accepts(self, count: int) -> bool:
-        """Whether a request of `count` arguments, its name included, has the right number."""
+        """Return whether `count` arguments, with the name counted, are the right number."""
         return self.fewest <= count <= self.most
 
 
@@ -107,17 +107,17 @@ class Table:
 
     def __init__(self) -> None:
         self.commands: dict[bytes, Command] = {}
-        self.spellings: dict[bytes, Command] = {}  # as clients write them mostly; what is not in it `find` finds
+        self.spellings: dict[bytes, Command] = {}  # names in the case that clients mostly use; `find` finds the others
         self._subcommands: dict[bytes, dict[bytes, Command]] = {}
         self._declare_rest: Callable[[], object] | None = None
 
     def declare_later(self, declare_rest: Callable[[], object]) -> None:
-        """Where start-up must be quick only some commands are declared at first. `declare_rest` declares the others; it
-        is called once, when a name is not found."""
+        """Declare the other commands later, where start-up must be quick: `declare_rest` is called once, when a name is
+        not found."""
         self._declare_rest = declare_rest
 
     def add(self, command: Command) -> None:
-        """Take in a declaration; a name can be declared once. A subcommand may come before its container."""
+        """Add a declaration; a name can be declared once. A subcommand may come before its container."""
         parent_name, _, child = command.name.partition(b"|")
         subcommands = self._subcommands.setdefault(parent_name, {})
         siblings = subcommands if child else self.commands
@@ -130,7 +130,7 @@ class Table:
             self.spellings[name] = self.spellings[name.upper()] = command
 
     def find(self, name: bytes) -> Command | None:
-        """The command of this name in any case, or None. Containers are found, not their subcommands."""
+        """Return the command of this name in any case, or None. Finds containers, not their subcommands."""
         command = self.spellings.get(name) or self.commands.get(name.lower())
         if command is None and self._declare_rest is not None:
             self.complete()
@@ -138,13 +138,13 @@ class Table:
         return command
 
     def find_full(self, name: bytes) -> Command | None:
-        """As `find`, but `client|setname` finds the subcommand."""
+        """Like `find`, but `client|setname` finds the subcommand."""
         parent_name, separator, child = name.lower().partition(b"|")
         parent = self.commands.get(parent_name)
         return parent.subcommands.get(child) if parent is not None and separator else parent
 
     def resolve(self, args: list[bytes]) -> Command:
-        """The command, or subcommand, that a request names. Raises CommandError."""
+        """Return the command, or subcommand, that a request names. Raises CommandError."""
         command = self.find(args[0])
         if command is None:
             raise errors.unknown_command(args)
@@ -159,7 +159,7 @@ class Table:
         return command
 
     def complete(self) -> None:
-        """Have all commands declared."""
+        """Declare all commands now."""
         declare_rest, self._declare_rest = self._declare_rest, None
         if declare_rest is not None:
             declare_rest()
@@ -189,7 +189,7 @@ def command(
 
 
 def stub(name: str, answer: Reply, **declaration: Any) -> None:
-    """Declare a command that always answers the same; an `Error` refuses."""
+    """Declare a command that always gives the same answer; an `Error` refuses."""
 
     def same(session: Any, args: list[bytes]) -> Reply:
         if isinstance(answer, Error):

@@ -1,5 +1,5 @@
-"""The file of users: a line each, `user NAME rule …`, as ACL LIST shows them. Read whole or not at all, with every
-fault named in one line; written whole or not at all, and for its owner's eyes alone where it is new.
+"""The file of users: a line each, `user NAME rule …`, as ACL LIST shows them. It is read whole or not at all, with
+every fault named in one line; it is written whole or not at all, and only its owner may read a new one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOTHING_CHANGED = b"WARNING: ACL errors detected, no change to the previously a
 
 
 class UsersFileError(Exception):
-    """The file of users can't be used, or written; `text` says why."""
+    """The file of users cannot be used or written; `text` says why."""
 
     def __init__(self, text: bytes) -> None:
         super().__init__(text.decode("utf-8", "replace"))
@@ -29,7 +29,7 @@ class UsersFileError(Exception):
 
 
 def load(path: bytes, fresh: Selector) -> dict[bytes, User]:
-    """The users of a file, by name; selectors begin as `fresh`. Raises UsersFileError."""
+    """Read the users of a file, by name; selectors begin as `fresh`. Raises UsersFileError."""
     try:
         text = Path(os.fsdecode(path)).read_bytes()
     except OSError as failure:
@@ -48,18 +48,18 @@ def load(path: bytes, fresh: Selector) -> dict[bytes, User]:
 
 
 def of_lines(lines: Iterable[bytes], fresh: Selector) -> dict[bytes, User]:
-    """The users of these lines, by name. What is wrong with one (a later version knows more rules) is logged, and the
-    user is without it."""
+    """Return the users of these lines, by name. A line with a fault (a later version knows more rules) is logged, and
+    its user is left out."""
     users: dict[bytes, User] = {}
     for number, line in enumerate(lines, 1):
         faults = _read_line(line, b"the store", number, users, fresh)
         if faults:
-            log.warning("A user of the store can't be as it says: %s", faults.decode("utf-8", "replace"))
+            log.warning("The store has a user that is not valid: %s", faults.decode("utf-8", "replace"))
     return users
 
 
 def _read_line(line: bytes, place: bytes, number: int, users: dict[bytes, User], fresh: Selector) -> bytes:
-    """Take in the user of a line; what is wrong with it."""
+    """Add the user of a line; return what is wrong with it."""
     words = line.split(b" ")
     if words[0] != b"user" or len(words) < 2:
         return b"%b should start with user keyword followed by the username. " % place
@@ -87,12 +87,12 @@ def _read_line(line: bytes, place: bytes, number: int, users: dict[bytes, User],
 
 
 def save(path: bytes, users: list[User]) -> None:
-    """Raises OSError."""
+    """Write the file. Raises OSError."""
     replace_file(Path(os.path.realpath(os.fsdecode(path))), b"".join([user.line + b"\n" for user in users]))
 
 
 def configured(lines: Mapping[bytes, list[bytes]], default: User, fresh: Selector) -> list[User]:
-    """The users of a configuration file's `user` lines, by name. Raises UsersFileError."""
+    """Return the users of a configuration file's `user` lines, by name. Raises UsersFileError."""
     found = []
     for name, rules in lines.items():
         if has_white(name):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 GROUPING_SECONDS = 60.0
 MAX_COMPARED = 10
-"""Of the newest entries, this many are asked whether they are equal."""
+"""How many of the newest entries are compared with a new one."""
 
 
 class Denial:
@@ -34,7 +34,7 @@ class Denial:
         self.time = time
 
     def described(self, now: float) -> Reply:
-        """As ACL LOG says it."""
+        """Return the entry as ACL LOG shows it."""
         return {
             b"count": self.count,
             b"reason": self.reason,
@@ -46,11 +46,11 @@ class Denial:
         }
 
     def equals(self, other: Denial) -> bool:
-        """Whether both are to be counted as one."""
+        """Return whether both count as one entry."""
         return self._subject == other._subject and abs(self.time - other.time) <= GROUPING_SECONDS
 
     def follow(self, other: Denial) -> None:
-        """Both are counted as one."""
+        """Count both as one entry."""
         self.count = other.count + 1
 
     @property
@@ -67,7 +67,7 @@ class AclLog:
         self.entries: deque[Denial] = deque()
 
     def note(self, reason: bytes, context: bytes, object: bytes, username: bytes, client_info: bytes) -> None:
-        """Somebody was denied something."""
+        """Add a denial."""
         new = Denial(reason, context, object, username, client_info, self._clock())
         for old in islice(self.entries, MAX_COMPARED):
             if old.equals(new):

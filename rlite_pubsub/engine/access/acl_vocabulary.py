@@ -2,7 +2,7 @@
 
 Promises:
  - A rule may name whatever redis-server 7.0.15 has, whether this server has it or not: files of users written there
-   are good here. What is not here, nobody may or may not do.
+   work here. A rule for a command that is not here has no effect.
  - The bits of a user with all rights, commands of later versions included, are all set: -1.
  - A container's rule is a rule for its subcommands, too.
 """
@@ -43,7 +43,7 @@ class Vocabulary:
     """All commands and categories."""
 
     def __init__(self) -> None:
-        """Holds all commands that are declared by now."""
+        """Takes in all commands declared so far."""
         self.words: dict[bytes, Word] = {}
         self.categories: dict[bytes, int] = {}
         """Category -> all bits that a rule of it is about: its commands, and the subcommands of its containers."""
@@ -63,7 +63,7 @@ class Vocabulary:
             self.counted[key] = _union(word.bit for word, is_ours in members if not is_ours)
 
     def find(self, name: bytes) -> Word | None:
-        """The command of this name in any case, or None; `client|kill` is a subcommand."""
+        """Return the command of this name in any case, or None; `client|kill` is a subcommand."""
         return self.words.get(name.lower())
 
 
@@ -75,7 +75,8 @@ def _union(bits: Iterator[int]) -> int:
 
 
 def _commands() -> Iterator[tuple[bytes, list[str], bool]]:
-    """Every command, containers before their subcommands: its name, its categories, and whether 7.0.15 lacks it."""
+    """Yield every command, containers before their subcommands: its name, its categories, and whether 7.0.15 lacks
+    it."""
     here: list[Command] = []
     for top in TABLE.commands.values():
         here += (top, *top.subcommands.values())
@@ -91,6 +92,6 @@ def _commands() -> Iterator[tuple[bytes, list[str], bool]]:
 
 @cache
 def vocabulary() -> Vocabulary:
-    """Made when the first rule asks for it, of all commands: most servers have no rules."""
+    """Return the vocabulary of all commands, made when the first rule asks for it: most servers have no rules."""
     TABLE.complete()
     return Vocabulary()

@@ -41,7 +41,7 @@ _IMPLIED_BY_FLAGS = {
 
 
 def categories_of(command: Command) -> list[str]:
-    """All categories of a command, in the order of `CATEGORIES`; each is either fast or slow."""
+    """Return all categories of a command, in the order of `CATEGORIES`; each command is either fast or slow."""
     found = set(command.categories)
     for flag, implied in _IMPLIED_BY_FLAGS.items():
         if flag in command.flags:

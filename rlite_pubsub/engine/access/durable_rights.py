@@ -1,5 +1,5 @@
-"""Who may be a durable subscriber: a user that may have the channel `durable:NAME` and all names that it holds already,
-because the attached session gets what came for them."""
+"""The right to be a durable subscriber: a user needs the channel `durable:NAME` and every name that the subscriber
+holds already, because the attached session gets its messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PATTERNS = receivers.DATABASES[PATTERNS.database].byte
 
 
 def check_attachment(session: CommandSession, name: bytes, args: list[bytes]) -> None:
-    """Whether this session's user may be it. `args`: the request. Raises CommandError, StoreError."""
+    """Check that this session's user may attach to it. `args`: the request. Raises CommandError, StoreError."""
     user, store = session.limits, session.engine.store
     if user is None or store is None:
         return

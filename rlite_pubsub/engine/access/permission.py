@@ -1,10 +1,10 @@
-"""Whether a user may execute a request: its command, the keys that it names and what is done with them, its channels.
+"""Permission of a user to execute a request: its command, its keys and what is done with them, its channels.
 
 A user with all rights never comes here: dispatch and the short ways of PUBLISH and XADD look at one attribute of the
 session, `limits`, which is None then.
 
-What our own commands name: topics and queues are keys, a topic for dead letters is one that is written; a durable
-subscriber is the channel `durable:NAME`, as in the client name that attaches to it.
+In our own commands, topics and queues are keys; a topic for dead letters counts as written; a durable subscriber is the
+channel `durable:NAME`, as in the client name that attaches to it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _WRITING = frozenset(("INSERT", "DELETE", "UPDATE"))
 
 
 class MissingRight(NamedTuple):
-    """What the user lacks, and the place of the argument for which it does."""
+    """The right that the user lacks, and the place of the argument that needs it."""
 
     reason: bytes
     place: int
@@ -66,11 +66,12 @@ class Named(NamedTuple):
     place: int
     name: bytes
     mode: int
-    """Of a key: READ, WRITE, or both. Of a channel: whether it is a pattern."""
+    """For a key: READ, WRITE, or both. For a channel: whether it is a pattern."""
 
 
 def refusal_of(user: User, command: Command, args: list[bytes]) -> MissingRight | None:
-    """Why this user may not; None: it may. Of several reasons the one that came closest."""
+    """Return why this user may not execute the request; None if it may. Of several reasons, the one that came
+    closest."""
     worst = MissingRight(COMMAND, 0, command.name)
     keys: list[Named] | None = None
     for selector in user.all_selectors:
@@ -85,7 +86,7 @@ def refusal_of(user: User, command: Command, args: list[bytes]) -> MissingRight 
 
 
 def reads_all_keys(user: User, command: Command, args: list[bytes]) -> bool:
-    """Whether one and the same selector lets it execute the request and read any key."""
+    """Return whether a single selector allows both the request and reading any key."""
     keys = list(keys_named(command, args))
     return any(
         (selector.all_keys or selector.keys.get(b"*", 0) & READ) and _refusal(selector, command, args, keys) is None
@@ -110,8 +111,8 @@ def _refusal(selector: Selector, command: Command, args: list[bytes], keys: list
 
 
 def keys_named(command: Command, args: list[bytes]) -> Iterator[Named]:
-    """The keys of a request, and what is done with them. None where its arguments make no sense: it is refused for
-    that."""
+    """Yield the keys of a request, and what is done with them; nothing if its arguments make no sense: it is refused
+    for that."""
     name = command.name
     if name in (b"xread", b"xreadgroup"):
         yield from _streams_read(command, args)
@@ -125,7 +126,7 @@ def keys_named(command: Command, args: list[bytes]) -> Iterator[Named]:
 
 
 def _streams_read(command: Command, args: list[bytes]) -> Iterator[Named]:
-    """As they will be read: a group or a consumer may be named STREAMS."""
+    """Yield the keys as they will be read: a group or a consumer may be named STREAMS."""
     try:
         wanted = reading(args, by_group=command.name == b"xreadgroup")
     except CommandError:
@@ -141,7 +142,7 @@ def _mode(spec: KeySpec) -> int:
 
 
 def channels_named(command: Command, args: list[bytes]) -> Iterator[Named]:
-    """The channels that a request publishes or subscribes to."""
+    """Yield the channels that a request publishes or subscribes to."""
     name = command.name
     if name in _DURABLES:
         for place in range(1, min(2, len(args))):
@@ -152,18 +153,18 @@ def channels_named(command: Command, args: list[bytes]) -> Iterator[Named]:
             yield Named(place, args[place], name in _PATTERNS)
 
 
-# -- as they are told
+# -- refusals
 
 
 def check(session: CommandSession, user: User, command: Command, args: list[bytes]) -> None:
-    """Raises CommandError, and notes it."""
+    """Check a request, and log a denial. Raises CommandError."""
     refusal = refusal_of(user, command, args)
     if refusal is not None:
         raise refuse(session, refusal, args)
 
 
 def check_queued(session: CommandSession, user: User, command: Command, args: list[bytes]) -> bytes | None:
-    """The same for a command that was queued by MULTI: what is to be answered in its place."""
+    """Check a command that MULTI has queued; return the reply that takes its place if it is denied."""
     refusal = refusal_of(user, command, args)
     if refusal is None:
         return None
@@ -172,13 +173,13 @@ def check_queued(session: CommandSession, user: User, command: Command, args: li
 
 
 def refuse(session: CommandSession, refusal: MissingRight, args: list[bytes]) -> CommandError:
-    """What is to be answered; it is noted."""
+    """Log the denial, and return the error for it."""
     note(session, refusal, args, b"toplevel" if session.transaction is None else b"multi")
     text = _REFUSALS[refusal.reason]
     return CommandError(text % refusal.object if refusal.reason is COMMAND else text)
 
 
 def note(session: CommandSession, refusal: MissingRight, args: list[bytes], context: bytes) -> None:
-    """For ACL LOG."""
+    """Add an entry to ACL LOG."""
     line = client_line(session, args)
     session.engine.acl_log.note(refusal.reason, context, refusal.object, session.user, line)

@@ -1,4 +1,4 @@
-"""A selector: commands, keys and channels that go together. Whatever one of a user's selectors allows, the user may.
+"""A selector: commands, keys and channels that go together. A user may do whatever one of its selectors allows.
 
 Never changed, only replaced, so that a rule that is refused leaves nothing behind. The rules and the texts of their
 refusals are those of redis-server 7.0.15.
@@ -14,19 +14,19 @@ from rlite_pubsub.engine.access.acl_vocabulary import EVERYTHING, NOTHING, Vocab
 from rlite_pubsub.protocol.errors import c_string
 from rlite_pubsub.protocol.glob import Glob
 
-# -- A selector in words: rules that make it again, few and always the same, in the way of redis-server 7.0.15. All or
-# nothing, then the categories that fit best, one after the other, then single commands for what is left over. Commands
-# of extensions are ignored where the categories are chosen, so that the words are Redis's.
+# -- A selector in words: rules that make it again, few and always the same, as redis-server 7.0.15 chooses them. All or
+# nothing first, then the best-fitting categories, one after the other, then single commands for the rest. Commands of
+# extensions are ignored when the categories are chosen, so that the words are the same as in Redis.
 
 def selector_text(selector: Selector) -> bytes:
-    """All of it, as ACL LIST says it."""
+    """Return the whole selector as ACL LIST shows it."""
     channels = [] if selector.all_channels else [b"resetchannels"]
     said = (selector.keys_text, *channels, selector.channels_text, commands_text(selector))
     return b" ".join([part for part in said if part])
 
 
 def commands_text(selector: Selector) -> bytes:
-    """Its commands."""
+    """Return the rules for its commands."""
     if selector.allowed in (EVERYTHING, NOTHING) and not selector.first_args:
         return b"+@all" if selector.allowed == EVERYTHING else b"-@all"
     words = vocabulary()
@@ -36,10 +36,10 @@ def commands_text(selector: Selector) -> bytes:
 
 
 def _categories(words: Vocabulary, allowed: int, narrows: bool) -> tuple[list[bytes], int]:
-    """The categories that fit best, as rules, and the commands that these rules allow."""
+    """Return the best-fitting categories, as rules, and the commands that these rules allow."""
     rules: list[bytes] = []
     reached = EVERYTHING if narrows else NOTHING
-    left = allowed  # as if what the chosen rules say had not been said
+    left = allowed  # as if the chosen rules had not been applied
     free = list(words.counted)
     while True:
         best, fewest, most = b"", 0, 0
@@ -63,7 +63,7 @@ def _categories(words: Vocabulary, allowed: int, narrows: bool) -> tuple[list[by
 
 
 def _single_commands(words: Vocabulary, selector: Selector, reached: int) -> list[bytes]:
-    """Rules for the commands that are not as the categories leave them. Containers come before their subcommands."""
+    """Return rules for the commands that the categories get wrong. Containers come before their subcommands."""
     rules = []
     for word in words.words.values():
         allowed = selector.allowed & word.bit
@@ -101,28 +101,28 @@ class RuleError(Exception):
 
 
 def has_white(text: bytes) -> bool:
-    """Whether there is anything in it that would break a line of a file of users."""
+    """Return whether the text has a character that would break a line of a file of users."""
     return not _WHITE.isdisjoint(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Nothing, until rules say more."""
+    """A selector; a new one allows nothing."""
 
     allowed: int = NOTHING
     """A bit for each command; see acl_vocabulary.py."""
     first_args: Mapping[bytes, tuple[bytes, ...]] = field(default_factory=dict)
-    """Of commands that are not allowed: the first arguments with which they are, all the same."""
+    """For commands that are not allowed as such: the first arguments with which they are."""
     all_keys: bool = False
     keys: Mapping[bytes, int] = field(default_factory=dict)
-    """Pattern -> what may be done with keys that match."""
+    """Pattern -> what may be done with matching keys."""
     all_channels: bool = False
     channels: tuple[bytes, ...] = ()
     """Patterns."""
 
     @property
     def is_unrestricted(self) -> bool:
-        """Whether it allows everything."""
+        """True if it allows everything."""
         return self.allowed == EVERYTHING and self.all_keys and self.all_channels
 
     @property
@@ -140,7 +140,7 @@ class Selector:
     # -- rules
 
     def with_rule(self, rule: bytes) -> Selector:
-        """This selector after one rule. Raises RuleError."""
+        """Return this selector after one rule. Raises RuleError."""
         word = c_string(rule).lower()
         if word in (b"allkeys", b"~*"):
             return replace(self, all_keys=True, keys={})
@@ -218,7 +218,7 @@ class Selector:
     # -- what it allows
 
     def allows_command(self, bit: int, name: bytes, first_arg: bytes | None) -> bool:
-        """Whether a command may be executed, as far as its name and its first argument tell."""
+        """Return whether a command may be executed, judging by its name and its first argument."""
         if self.allowed & bit:
             return True
         args = self.first_args.get(name)
@@ -228,17 +228,17 @@ class Selector:
         return any(said == arg.lower() for arg in args)
 
     def allows_key(self, key: bytes, mode: int) -> bool:
-        """Whether that may be done with a key."""
+        """Return whether a key may be used in this way."""
         return self.all_keys or any(
             may & mode == mode and _glob(pattern).matches(key) for pattern, may in self.keys.items()
         )
 
     def allows_channel(self, name: bytes) -> bool:
-        """Whether a channel may be subscribed to and published to."""
+        """Return whether a channel may be subscribed to and published to."""
         return self.all_channels or any(_glob(pattern).matches(name) for pattern in self.channels)
 
     def allows_pattern(self, pattern: bytes) -> bool:
-        """Whether a pattern may be subscribed to: it must be allowed in these very words."""
+        """Return whether a pattern may be subscribed to: a rule must allow exactly these words."""
         return self.all_channels or c_string(pattern) in self.channels
 
 

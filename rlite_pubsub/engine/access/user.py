@@ -26,47 +26,47 @@ _NO_SUCH_PASSWORD = b"The password you are trying to remove from the user does n
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One user. A new one may do nothing, and not log in."""
+    """One user. A new one may do nothing, and cannot log in."""
 
     name: bytes
     enabled: bool = False
     no_password: bool = False
-    """Every password will do."""
+    """Any password is accepted."""
     hashes: tuple[bytes, ...] = ()
     """Of the passwords, in hexadecimal, in the order in which they were added."""
     root: Selector = Selector()
     selectors: tuple[Selector, ...] = ()
     """Those beside the root."""
     sanitizing: bytes = b""
-    """What was said of RESTORE's payloads. Kept and shown: ours are looked at in any case."""
+    """The rule on RESTORE's payloads. It is kept and shown only: payloads are always checked here."""
 
     @property
     def is_open(self) -> bool:
-        """Whether one is this user without logging in."""
+        """True if clients are this user without logging in."""
         return self.enabled and self.no_password
 
     @property
     def is_unrestricted(self) -> bool:
-        """Whether it may do everything."""
+        """True if it may do everything."""
         return any(selector.is_unrestricted for selector in self.all_selectors)
 
     @property
     def all_selectors(self) -> tuple[Selector, ...]:
-        """The root first."""
+        """All selectors, the root first."""
         return (self.root, *self.selectors)
 
-    # -- as it is shown
+    # -- in words
 
     @property
     def line(self) -> bytes:
-        """As ACL LIST and the file of users say it."""
+        """The user as ACL LIST and the file of users show it."""
         passwords = [b"#" + known for known in self.hashes]
         others = [b"(" + selector_text(selector) + b")" for selector in self.selectors]
         return b" ".join([b"user", self.name, *self._flags, *passwords, selector_text(self.root), *others])
 
     @property
     def described(self) -> Reply:
-        """As ACL GETUSER says it."""
+        """The user as ACL GETUSER shows it."""
         return Map(
             [
                 (b"flags", SetReply(self._flags)),
@@ -84,7 +84,7 @@ class User:
     # -- passwords
 
     def admits(self, password: bytes) -> bool:
-        """Whether this password lets one in. How long it takes does not depend on how nearly it does."""
+        """Return whether this password is right, in a time that does not depend on how close it is."""
         if not self.enabled:
             return False
         if self.no_password:
@@ -94,13 +94,13 @@ class User:
         return any(matches)
 
     def with_password(self, password: bytes) -> User:
-        """This user with this password and no other; with none, where it is empty."""
+        """Return this user with this password as the only one; without any, if it is empty."""
         return replace(self, no_password=not password, hashes=(_hash(password),) if password else ())
 
     # -- rules
 
     def with_rule(self, rule: bytes, fresh: Selector) -> User:
-        """This user after one rule of ACL SETUSER; new selectors begin as `fresh`. Raises RuleError."""
+        """Return this user after one rule of ACL SETUSER; new selectors begin as `fresh`. Raises RuleError."""
         word, sign = c_string(rule).lower(), rule[:1]
         if not rule or word in (b"on", b"off"):
             return replace(self, enabled=word == b"on") if rule else self
@@ -127,7 +127,7 @@ class User:
 
 
 def default_user() -> User:
-    """A user with all rights, such as the default user has until it is changed."""
+    """Return a user with all rights, like the default user until it is changed."""
     everything = Selector(allowed=EVERYTHING, all_keys=True, all_channels=True)
     return User(b"default", enabled=True, no_password=True, root=everything)
 
@@ -153,7 +153,7 @@ def _given_hash(rule: bytes) -> bytes:
 
 
 def _selector(rules: bytes, fresh: Selector) -> Selector:
-    """What stands in parentheses. Raises RuleError."""
+    """Return the selector in parentheses. Raises RuleError."""
     selector = fresh
     for rule in inline.split(c_string(rules)) or ():
         selector = selector.with_rule(rule)
@@ -161,7 +161,7 @@ def _selector(rules: bytes, fresh: Selector) -> Selector:
 
 
 def whole_rules(words: list[bytes]) -> list[bytes]:
-    """A selector in parentheses may stretch over several words: they are one rule. Raises RuleError."""
+    """Join the words of each selector in parentheses into one rule. Raises RuleError."""
     rules: list[bytes] = []
     opened: bytes | None = None
     rule = b""

@@ -1,12 +1,12 @@
 """All users, by name, and what becomes of their connections when they change.
 
 Promises, redis-server 7.0.15's:
- - There always is a `default`: every connection is its until it logs in as another.
+ - There is always a `default`: every connection belongs to it until it logs in as another.
  - A user that is deleted, or replaced by ACL LOAD, takes its connections with it.
- - Who holds a channel that its user has lost is closed; so is a follower of a topic, because topics are channels here
-   that its user may no longer read.
- - What a user may is looked at for each command, those of a transaction included, from the next one on.
-Users are the store's: all of its processes have the same, and connections are closed wherever they are.
+ - A session that holds a channel its user has lost is closed; so is a follower of a topic that its user may no longer
+   read.
+ - Permissions are checked for each command, those of a transaction included; a change applies from the next one on.
+Users belong to the store: all of its processes have the same, and connections are closed in every process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TWO_PLACES = (
 
 
 class Users:
-    """By name. `sessions` are those of the server, by id."""
+    """The users, by name. `sessions` are those of the server, by id."""
 
     def __init__(self, settings: Settings, sessions: Mapping[int, Client]) -> None:
         self._settings = settings
@@ -47,32 +47,32 @@ class Users:
         """Called at every change of any user."""
         self.default = self._users[DEFAULT] = default_user().with_password(settings["requirepass"])
         self.limits: User | None = None  # the default user, if it may not do everything
-        self._recorded: dict[bytes, bytes] = {}  # the lines that the store has, by name
+        self._recorded: dict[bytes, bytes] = {}  # the lines in the store, by name
         self._record: Callable[[Mapping[bytes, bytes | None]], None] = _nowhere
         settings.on_change("requirepass", self._set_default_password)
 
     @property
     def all(self) -> list[User]:
-        """In the order of their names."""
+        """All users, in the order of their names."""
         return [self._users[name] for name in sorted(self._users)]
 
     @property
     def config_lines(self) -> list[bytes]:
-        """As CONFIG REWRITE writes them; none where they are in a file of their own."""
+        """The lines that CONFIG REWRITE writes; none if users are in a file of their own."""
         return [] if self._settings["aclfile"] else [user.line for user in self.all]
 
     def get(self, name: bytes) -> User | None:
-        """The user of this name."""
+        """Return the user of this name."""
         return self._users.get(name)
 
     @property
     def fresh_selector(self) -> Selector:
-        """What a selector is before any rule: nothing, and the channels that acl-pubsub-default says."""
+        """A selector before any rule: it allows nothing but the channels of acl-pubsub-default."""
         return Selector(all_channels=self._settings["acl-pubsub-default"] == b"allchannels")
 
     def load(self) -> None:
-        """At the start: those of the configuration file, or those of the file of users. The store has them from then
-        on: of the others it keeps what it has, where there is no file of users. Raises UsersFileError, StoreError."""
+        """Load users at the start, from the configuration file or from the file of users, and write them to the store.
+        Without a file of users, the store keeps its other users. Raises UsersFileError, StoreError."""
         from rlite_pubsub.engine.access.acl_file import UsersFileError, configured, load
 
         path: bytes = self._settings["aclfile"]
@@ -89,7 +89,7 @@ class Users:
                 self.put(user)
 
     def changed(self, name: bytes, words: list[bytes]) -> User:
-        """What a user, or a new one, would be after these rules. Raises RuleError."""
+        """Return what a user, new or not, would be after these rules. Raises RuleError."""
         user = self._users.get(name) or User(name, root=self.fresh_selector)
         for rule in whole_rules(words):
             try:
@@ -101,7 +101,7 @@ class Users:
         return user
 
     def put(self, user: User, asking: Client | None = None) -> None:
-        """This is the user of its name from now on. `asking`: the session that logged in. Raises StoreError."""
+        """Set the user of this name. `asking`: the session that asked. Raises StoreError."""
         self._write({user.name: user.line})
         self._put(user, asking)
         self._settle()
@@ -113,7 +113,7 @@ class Users:
             self._close_robbed(before, user, asking)
 
     def delete(self, names: Iterable[bytes], asking: Client | None = None) -> int:
-        """How many of them there were. Raises StoreError."""
+        """Delete users; return how many existed. Raises StoreError."""
         gone = {name for name in names if name in self._users}
         if gone:
             self._write(dict.fromkeys(gone))
@@ -124,8 +124,8 @@ class Users:
         return len(gone)
 
     def replace(self, users: Mapping[bytes, User], asking: Client | None = None) -> None:
-        """These are all users; who is not among them is gone, but for the default one. All but the default one's
-        connections are closed. Raises StoreError."""
+        """Replace all users; those not among the new ones are deleted, except the default one. All connections are
+        closed but those of the default user. Raises StoreError."""
         gone = self._users.keys() - {DEFAULT}
         replaced = {DEFAULT: default_user(), **users}
         self._write({**dict.fromkeys(gone), **{user.name: user.line for user in replaced.values()}})
@@ -133,15 +133,15 @@ class Users:
         self._close_all_of(gone, asking)
         self._settle()
 
-    # -- as the store has them
+    # -- in the store
 
     def record_by(self, record: Callable[[Mapping[bytes, bytes | None]], None]) -> None:
-        """Have users' lines, by name, written to the store before they count here. It raises StoreError."""
+        """Have users' lines, by name, written to the store before they take effect here. `record` raises StoreError."""
         self._record = record
 
     def _write(self, lines: Mapping[bytes, bytes | None]) -> None:
-        """The store says this from now on, as far as we know: what others make of it next is news, though it be what it
-        said before. Raises StoreError."""
+        """Write lines to the store, and remember them as its state: a later change by others counts as news even if it
+        restores what was there before. Raises StoreError."""
         self._record(lines)
         for name, line in lines.items():
             if line is None:
@@ -150,11 +150,11 @@ class Users:
                 self._recorded[name] = line
 
     def recorded(self, name: bytes) -> bytes | None:
-        """What the store says of a user."""
+        """Return a user's line in the store."""
         return self._recorded.get(name)
 
     def follow(self, lines: Iterable[bytes]) -> None:
-        """These are the users that the store has; of the default one it may say nothing."""
+        """Take over the users of the store, which may say nothing of the default one."""
         fresh = {line.split(b" ", 2)[1]: line for line in lines}
         known, self._recorded = self._recorded, fresh
         if fresh == known:
@@ -164,7 +164,7 @@ class Users:
         news = {name: line for name, line in fresh.items() if known.get(name) != line}
         for user in of_lines(news.values(), self.fresh_selector).values():
             before = self._users.get(user.name)
-            if before is None or before.line != news[user.name]:  # as Redis's, lines forget what makes no difference
+            if before is None or before.line != news[user.name]:  # as in Redis, lines omit what makes no difference
                 self._put(user, None)
         gone = self._users.keys() - fresh.keys() - {DEFAULT}
         for name in gone:
@@ -173,13 +173,13 @@ class Users:
         self._settle()
 
     def follow_one(self, user: User) -> None:
-        """The store has this one."""
+        """Take over one user of the store."""
         self._recorded[user.name] = user.line
         self._put(user, None)
         self._settle()
 
     def _settle(self) -> None:
-        """Every session may what its user may. Where the default user asks for no password, nobody needs to log in."""
+        """Apply each user's rights to its sessions. If the default user needs no password, nobody needs to log in."""
         self.default = self._users[DEFAULT]
         self.limits = None if self.default.is_unrestricted else self.default
         is_open = self.default.is_open
@@ -194,7 +194,7 @@ class Users:
         except StoreError as failure:
             raise SettingError(str(failure)) from failure
 
-    # -- whose connections go
+    # -- closing connections
 
     def _close_all_of(self, names: set[bytes], asking: Client | None) -> None:
         for session in list(self._sessions.values()):
@@ -203,9 +203,8 @@ class Users:
                 _close(session, asking)
 
     def _close_robbed(self, before: User, user: User, asking: Client | None) -> None:
-        """Close the sessions that hold a name that their user has lost. A session that had no right to any channel
-        keeps what it holds, from
-        the time when it was another user: as in Redis."""
+        """Close the sessions that hold a name their user has lost. A session that had no right to any channel keeps
+        what it holds from the time when it was another user, as in Redis."""
         had_channels = any(selector.all_channels or selector.channels for selector in before.all_selectors)
         for session in list(self._sessions.values()):
             if session.user != user.name:
@@ -215,11 +214,11 @@ class Users:
 
 
 def _nowhere(lines: Mapping[bytes, bytes | None]) -> None:
-    """Without a store they are this process's alone."""
+    """Do nothing: without a store the users are this process's alone."""
 
 
 def _may_hold(session: Client, user: User) -> bool:
-    """Whether a user may hold all channels and patterns that a session of it holds."""
+    """Return whether a user may hold all channels and patterns of a session."""
     selectors = user.all_selectors
     names = [*session.names[CHANNELS.index], *session.names[SHARDS.index]]
     patterns = session.names[PATTERNS.index]
@@ -229,7 +228,7 @@ def _may_hold(session: Client, user: User) -> bool:
 
 
 def _may_follow(session: Client, user: User) -> bool:
-    """Whether a user may read all topics that a session of it follows, or consumes."""
+    """Return whether a user may read all topics that a session follows or consumes."""
     names = [name for _, name in session.follows or ()] + [seat[1] for seat in session.consumes or ()]
     return all(any(selector.allows_key(name, READ) for selector in user.all_selectors) for name in names)
 

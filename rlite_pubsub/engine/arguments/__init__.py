@@ -1,1 +1,1 @@
-"""What several commands read from their arguments in the same way."""
+"""Arguments that several commands read in the same way."""

@@ -1,4 +1,4 @@
-"""Fields of hashes among a command's arguments, and when they are to expire (Redis 7.4 and 8.0)."""
+"""Fields of hashes among a command's arguments, and when they expire (Redis 7.4 and 8.0)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOT_POSITIVE = b"ERR Number of fields must be a positive integer"
 
 
 def fields_at(args: list[bytes], at: int, refusal: bytes = NOT_POSITIVE) -> list[bytes]:
-    """What stands behind FIELDS and their number, which are to stand at this place. Raises CommandError."""
+    """Return the fields after FIELDS and their number, which must stand at this place. Raises CommandError."""
     if at >= len(args) or args[at].lower() != b"fields":
         raise CommandError(_NO_FIELDS)
     count = integer(args[at + 1] if at + 1 < len(args) else b"", 1, LONG_MAX, refusal)
@@ -26,7 +26,7 @@ def fields_at(args: list[bytes], at: int, refusal: bytes = NOT_POSITIVE) -> list
 
 
 def field_due_ms(command: bytes, text: bytes, unit_ms: int, base_ms: int) -> int:
-    """The point in time, in ms, that is this many units past the base. Raises CommandError."""
+    """Return the point in time, in ms, that is this many units past the base. Raises CommandError."""
     number = integer(text)
     if number < 0:
         raise CommandError(_NEGATIVE)

@@ -14,14 +14,14 @@ _HEXADECIMAL: Final = re.compile(rb"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)
 _SPOKEN: Final = re.compile(rb"[+-]?inf", re.IGNORECASE)
 _ZERO: Final = re.compile(rb"[+-]?[0.]*(?:e.*)?", re.IGNORECASE)
 _SURE_DIGITS: Final = 15
-"""How many make an integer that is neither rounded nor too large."""
+"""The number of digits up to which an integer is neither rounded nor too large."""
 _ENDLESS: Final = {b"-inf": -math.inf, b"+inf": math.inf, b"inf": math.inf}
-"""Bounds of ranges that have none."""
+"""The bounds of ranges that have none."""
 _SPACES: Final = b" \t\n\v\f\r"
 
 
 def read_float(text: bytes) -> float | None:
-    """The number that the whole text spells; None: it is no number."""
+    """Return the number that the whole text spells; None if it spells none."""
     if _NUMBER.fullmatch(text):
         return float(text)
     if _HEXADECIMAL.fullmatch(text):
@@ -33,7 +33,8 @@ def read_float(text: bytes) -> float | None:
 
 
 def floating(text: bytes, refusal: bytes = NOT_A_FLOAT) -> float:
-    """The number that `text` spells. Raises CommandError if it is none, or too large or too small to be said."""
+    """Return the number that `text` spells. Raises CommandError if it spells none, or one too large or too small to
+    represent."""
     if text.isdigit() and len(text) <= _SURE_DIGITS:  # as most are
         return float(text)
     number = read_float(text)
@@ -47,7 +48,8 @@ def floating(text: bytes, refusal: bytes = NOT_A_FLOAT) -> float:
 
 
 def loosely_floating(text: bytes) -> float | None:
-    """As strtod: blanks may stand before it, nothing is 0, what is too large is infinite. None: it is no number."""
+    """Read a number like strtod: blanks may lead, an empty text is 0, and a number too large is infinite. Returns None
+    if it is no number."""
     if text.isdigit() and len(text) <= _SURE_DIGITS:  # as most are
         return float(text)
     endless = _ENDLESS.get(text)
@@ -58,7 +60,7 @@ def loosely_floating(text: bytes) -> float | None:
 
 
 def sortable(text: bytes) -> float | None:
-    """As strtod reads it, too, but a number that is too large or too small for all its digits is none either."""
+    """Read a number like strtod, but reject one too large or too small for all its digits."""
     number = loosely_floating(text)
     said = text.lstrip(_SPACES)
     if number is None or (math.isinf(number) and not _SPOKEN.match(said)):

@@ -1,6 +1,6 @@
-"""Finding the group that a command names, and the consumer, made if it is new.
+"""Finding a command's group, and its consumer, which is created if it is new.
 
-What a handler finds first may be from a snapshot: it validates with that, and goes on with what `latest` finds.
+A handler's first find may come from a snapshot: it validates with that, and goes on with what `latest` returns.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 def no_group(key: bytes, name: bytes, where: bytes = b"") -> CommandError:
-    """Neither key nor group may be missing."""
+    """Return the error for a missing key or group."""
     return CommandError(b"NOGROUP No such key '%b' or consumer group '%b'%b" % (c_string(key), c_string(name), where))
 
 
 def no_group_of_key(key: bytes, name: bytes) -> CommandError:
-    """The key is there, and the group is not."""
+    """Return the error for a missing group of an existing key."""
     return CommandError(b"NOGROUP No such consumer group '%b' for key name '%b'" % (c_string(name), c_string(key)))
 
 
 def find_group(session: CommandSession, key: bytes, name: bytes) -> Group | None:
-    """The group, to read it. Raises CommandError if the key is no topic."""
+    """Return the group, for reading. Raises CommandError if the key is not a topic."""
     topic = find_topic(session, key)
     return None if topic is None else group_of(topic, name)
 
 
 def latest(session: CommandSession, key: bytes, group: Group) -> Group | None:
-    """The same group, ready to be changed; None if it is gone meanwhile. Raises CommandError if the key is no topic."""
+    """Return the same group, for changing; None if it is gone by now. Raises CommandError if the key is not a topic."""
     topic = topic_for_change(session, key)
     if topic is None or topic is group.topic:
         return group if topic is not None else None
@@ -42,7 +42,7 @@ def latest(session: CommandSession, key: bytes, group: Group) -> Group | None:
 
 
 def consumer_of(session: CommandSession, group: Group, name: bytes) -> Consumer:
-    """The consumer, seen now; made if it is new."""
+    """Return the consumer, marked as seen now; a new one is created."""
     consumer = group.consumer(name)
     if consumer is None:
         return create_consumer(session, group, name)
@@ -52,14 +52,14 @@ def consumer_of(session: CommandSession, group: Group, name: bytes) -> Consumer:
 
 
 def consumer_in_time(session: CommandSession, group: Group, name: bytes) -> None:
-    """A consumer of an ephemeral group is there before it is given anything: so other processes know of it, too."""
+    """Create a consumer of an ephemeral group before it is given anything, so that other processes know of it, too."""
     found = latest(session, group.topic.name, group)
     if found is not None and found.consumer(name) is None:
         create_consumer(session, found, name)
 
 
 def create_consumer(session: CommandSession, group: Group, name: bytes) -> Consumer:
-    """A new one, of a name that is free."""
+    """Create a consumer with a name that is free."""
     consumer = group.create_consumer(name)
     session.engine.notifications.tell("t", b"xgroup-createconsumer", group.topic.database, group.topic.name)
     return consumer

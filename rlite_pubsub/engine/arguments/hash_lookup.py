@@ -1,4 +1,4 @@
-"""Finding the hash that a command names. Fields whose time is over go first, or some of them, if they are many."""
+"""Finding a command's hash. Expired fields are removed first, or some of them if there are many."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def find_hash(session: CommandSession, key: bytes) -> Hash | None:
-    """A hash, to read it. Raises CommandError if the key is something else."""
+    """Return a hash, for reading. Raises CommandError if the key is something else."""
     found = find(session, key)
     if found is None:
         return None
@@ -23,14 +23,14 @@ def find_hash(session: CommandSession, key: bytes) -> Hash | None:
 
 
 def fresh(session: CommandSession, found: Hash) -> Hash | None:
-    """A hash without the fields whose time is over; None: it had no others."""
+    """Return a hash without its expired fields; None if it has no others."""
     if found.due_ms and session.engine.field_expiry.is_due(found):
         return session.engine.field_expiry.take(session.db, found.name)
     return found
 
 
 def hash_for_change(session: CommandSession, key: bytes) -> Hash | None:
-    """A hash, to change it. Raises CommandError if the key is something else."""
+    """Return a hash, for changing. Raises CommandError if the key is something else."""
     found = for_change(session, key)
     if found is None:
         return None
@@ -48,12 +48,12 @@ def hash_or_new(session: CommandSession, key: bytes) -> Hash:
 
 
 def tell_hash(session: CommandSession, event: bytes, key: bytes) -> None:
-    """Something happened to a hash."""
+    """Notify that something happened to a hash."""
     session.engine.notifications.tell("h", event, session.db, key)
 
 
 def drop_if_empty(session: CommandSession, found: Hash) -> None:
-    """A hash without fields goes."""
+    """Remove a hash without fields."""
     if not len(found):
         session.engine.keyspace.remove(found)
         session.engine.notifications.tell("g", b"del", session.db, found.name)

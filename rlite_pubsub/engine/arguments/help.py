@@ -1,5 +1,5 @@
-"""The reply to `<container> HELP`: each subcommand's grammar, and under it, indented, what it does. For commands of
-ours it is made of their declarations."""
+"""The reply to `<container> HELP`: each subcommand's grammar and, indented under it, what it does. For our own commands
+it is made from their declarations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SUMMARY = "Show helpful text about the different subcommands"
 
 
 def help_reply(args: list[bytes], *lines: str) -> Reply:
-    """`lines` between the heading that names the container as it was asked for and the line on HELP itself."""
+    """Return `lines` between the heading, which names the container as the client did, and the line on HELP itself."""
     heading = b"%b <subcommand> [<arg> [value] [opt] ...]. Subcommands are:" % c_string(args[0]).upper()
     return [Status(heading), *(Status(line.encode()) for line in (*lines, "HELP", "    Prints this help."))]
 
@@ -31,7 +31,7 @@ def helps(container: str, *lines: str, summary: str = _SUMMARY, flags: str = "lo
 
 
 def usage(family: bytes, but: Collection[bytes] = ()) -> list[Status]:
-    """The grammar and the summary of each command whose name begins so, but for some."""
+    """Return the grammar and the summary of each command whose name begins with `family`, except those in `but`."""
     lines = []
     for name, one in sorted(TABLE.commands.items()):
         if name.startswith(family) and name not in but:

@@ -1,4 +1,4 @@
-"""Integers among a command's arguments, read as strictly as Redis does: no plus, no leading zero, no blank."""
+"""Integers among a command's arguments, read as strictly as in Redis: no plus, no leading zero, no blank."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rlite_pubsub.protocol.errors import NOT_AN_INTEGER, CommandError
 
 _INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _SURE_DIGITS: Final = 18
-"""How many are no more than 64 bits can say."""
+"""The number of digits that always fit into 64 bits."""
 _FEW: Final = {b"%d" % number: number for number in range(16)}
 """What says how many keys there are mostly says so."""
 _NO_BIT: Final = b"ERR bit offset is not an integer or out of range"
@@ -21,10 +21,10 @@ LONG_MAX: Final = (1 << 63) - 1
 
 
 def integer(text: bytes, low: int = LONG_MIN, high: int = LONG_MAX, refusal: bytes = NOT_AN_INTEGER) -> int:
-    """The number that `text` spells; refused if it is none or is not within low..high."""
-    if text.isdigit() and text[:1] != b"0" and len(text) <= _SURE_DIGITS:  # as mostly
+    """Return the number that `text` spells. Raises CommandError if it spells none or is not within low..high."""
+    if text.isdigit() and text[:1] != b"0" and len(text) <= _SURE_DIGITS:  # usually
         number = int(text)
-        if low is LONG_MIN and high is LONG_MAX:  # as mostly, and to compare with them takes long
+        if low is LONG_MIN and high is LONG_MAX:  # usually, and comparing with these is slow
             return number
     elif _INTEGER.fullmatch(text):
         number = int(text)
@@ -36,7 +36,7 @@ def integer(text: bytes, low: int = LONG_MIN, high: int = LONG_MAX, refusal: byt
 
 
 def count_of_keys(args: list[bytes], refusal: bytes = NOT_AN_INTEGER) -> int:
-    """How many keys stand behind the third argument, which says so (EVAL, FCALL). Raises CommandError."""
+    """Return the number of keys, which the third argument says (EVAL, FCALL). Raises CommandError."""
     few = _FEW.get(args[2])
     keys = few if few is not None else integer(args[2], refusal=refusal)
     if keys > len(args) - 3:
@@ -47,9 +47,8 @@ def count_of_keys(args: list[bytes], refusal: bytes = NOT_AN_INTEGER) -> int:
 
 
 def bit_offset(text: bytes, longest: int, bits: int = 0) -> int:
-    """The place of a bit in a string of at most this many bytes. With `bits` it may be said as `#n`: behind n numbers
-    of
-    this many bits. Raises CommandError."""
+    """Return the place of a bit in a string of at most this many bytes. With `bits`, `#n` means n times that many bits.
+    Raises CommandError."""
     counts = bits > 0 and text.startswith(b"#")
     offset = integer(text[1:] if counts else text, 0, LONG_MAX, _NO_BIT) * (bits if counts else 1)
     if offset > LONG_MAX or offset >> 3 >= longest:

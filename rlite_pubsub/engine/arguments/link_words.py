@@ -1,7 +1,7 @@
-"""The words of a link, in LINK CREATE and in a configuration file: `name url [CHANNELS pattern ...]
-[TOPICS pattern ...] [DIRECTION in|out|both] [PREFIX prefix] [FROM id]`.
+"""The words of a link, in LINK CREATE and in a configuration file: `name url [CHANNELS pattern ...] [TOPICS pattern
+...] [DIRECTION in|out|both] [PREFIX prefix] [FROM id]`.
 
-What a link says is kept as JSON, its names and patterns as text with a character for each byte.
+A link is kept as JSON, with its names and patterns as text of one character for each byte.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _ID: Final = re.compile(r"\$|\d{1,20}(-\d{1,20})?")
 
 
 class BadLink(ValueError):
-    """What is wrong with it, without anything that may be secret."""
+    """A link is not valid; the message has nothing that may be secret."""
 
 
 def read_link(words: list[bytes]) -> tuple[str, dict[str, Any]]:
-    """(name, what is kept of it). Raises BadLink."""
+    """Return (name, the link as it is kept). Raises BadLink."""
     name, url, *rest = (word.decode("latin-1") for word in words)
     if not _NAME.fullmatch(name):
         raise BadLink("the name of a link has up to 64 letters, digits and . : _ -")
@@ -59,7 +59,7 @@ def _check(found: dict[str, Any]) -> None:
 
 
 def shown(url: str) -> str:
-    """The URL without what nobody is to see: its password, and the values of its options. Raises BadLink."""
+    """Return the URL without its secrets: the password and the values of its options. Raises BadLink."""
     try:
         parts = urlsplit(url)
         options = [name for name, _ in parse_qsl(parts.query)]

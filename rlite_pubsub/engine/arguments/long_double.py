@@ -1,6 +1,6 @@
-"""Numbers as the 80-bit floating point that INCRBYFLOAT counts in: 64 bits of mantissa, read and printed as C does.
+"""Numbers as the 80-bit floating point that INCRBYFLOAT counts in: 64 bits of mantissa, read and printed as in C.
 
-Python has no such type, so they are exact fractions that are rounded to it after each step.
+Python has no such type, so values are exact fractions, rounded to it after each step.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _MOST_DIGITS = 6000
 _DECIMAL = re.compile(rb"([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+))?")
 _HEXADECIMAL = re.compile(rb"([+-]?)0[xX]([0-9a-fA-F]*)(?:\.([0-9a-fA-F]*))?(?:[pP]([+-]?\d+))?")
 _AT_ONCE = 4000
-"""How many digits Python takes for an integer, or makes of one."""
+"""How many digits Python converts between text and integer."""
 _FARTHEST = 10**9
 """An exponent that no mantissa makes up for."""
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 
 
 class Infinite(Exception):
-    """The number is beyond the largest."""
+    """The number is larger than the largest of the type."""
 
 
 def read(text: bytes) -> Fraction | None:
-    """The number that `text` spells, None for an infinite one. Raises CommandError where it is none."""
+    """Return the number that `text` spells, None for an infinite one. Raises CommandError if it spells none."""
     if len(text) > LONGEST_TEXT:
         raise CommandError(NOT_A_FLOAT)
     if _INFINITE.fullmatch(text):
@@ -80,7 +80,7 @@ def _exponent(text: bytes) -> int:
 
 
 def rounded(exact: Fraction) -> Fraction:
-    """The nearest number of the type, the even one of two. Raises Infinite."""
+    """Return the nearest number of the type, in a tie the even one. Raises Infinite."""
     if not exact:
         return exact
     exponent = abs(exact.numerator).bit_length() - exact.denominator.bit_length()
@@ -94,7 +94,7 @@ def rounded(exact: Fraction) -> Fraction:
 
 
 def printed(value: Fraction) -> bytes:
-    """With 17 digits behind the point at most, and no zeros at the end."""
+    """Print a number with at most 17 digits after the point, and no trailing zeros."""
     scaled = round(value * 10**DIGITS)
     whole, part = divmod(abs(scaled), 10**DIGITS)
     head, tail = divmod(whole, 10**_AT_ONCE)

@@ -1,7 +1,7 @@
-"""Finding the key that a command names: of the right type or of any, to read or to change.
+"""Finding a command's key: of the right type or of any, for reading or for changing.
 
-What reads counts as a hit or a miss and tells of the miss; what only changes does not, as in Redis. Whatever is to be
-changed is looked up by one of the `…_for_change`: they make the turn one that writes, and find what is the latest.
+Reading counts as a hit or a miss and announces the miss; a lookup that only changes does not, as in Redis. Look up a
+key to change it with one of the `…_for_change`: they begin the turn's write transaction, and find the latest state.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def keyspace_of(session: CommandSession) -> Keyspace:
-    """Where the session's keys are."""
+    """Return the keyspace of a session."""
     return session.engine.keyspace
 
 
 def durables_of(session: CommandSession) -> Durables:
-    """Where durable subscribers are attached. Raises CommandError where none can be."""
+    """Return the durable subscribers of the engine. Raises CommandError if it has no store for them."""
     durables = session.engine.durables
     if durables is None:
         raise CommandError(b"ERR this server has no store for durable subscribers")
@@ -33,14 +33,14 @@ def durables_of(session: CommandSession) -> Durables:
 
 
 def find(session: CommandSession, key: bytes, *, touch: bool = True, notify: bool = True) -> Record | None:
-    """The key, to read it. Without `touch` it is only looked at; without `notify` no event is published if there is
-    none."""
+    """Return the key, for reading. Without `touch` the read does not count as a use; without `notify` a miss publishes
+    no event."""
     keyspace = session.engine.keyspace
     return _counted(session, key, keyspace.find(session.db, key), touch, notify)
 
 
 def find_text(session: CommandSession, key: bytes) -> Text | None:
-    """A string, to read it. Raises CommandError if the key is something else."""
+    """Return a string, for reading. Raises CommandError if the key is something else."""
     engine = session.engine
     keyspace = engine.keyspace
     record = keyspace.find(session.db, key)
@@ -58,7 +58,7 @@ def find_text(session: CommandSession, key: bytes) -> Text | None:
 
 
 def find_topic(session: CommandSession, key: bytes) -> Topic | None:
-    """A topic, to read it. Raises CommandError if the key is something else."""
+    """Return a topic, for reading. Raises CommandError if the key is something else."""
     record = find(session, key)
     if record is None or record.__class__ is Topic:
         return record
@@ -66,7 +66,7 @@ def find_topic(session: CommandSession, key: bytes) -> Topic | None:
 
 
 def for_change(session: CommandSession, key: bytes) -> Record | None:
-    """The key, to change it."""
+    """Return the key, for changing."""
     keyspace = session.engine.keyspace
     record = keyspace.for_change(session.db, key)
     if record is not None and not session.no_touch:
@@ -75,7 +75,7 @@ def for_change(session: CommandSession, key: bytes) -> Record | None:
 
 
 def text_for_change(session: CommandSession, key: bytes) -> Text | None:
-    """A string, to change it. Raises CommandError if the key is something else."""
+    """Return a string, for changing. Raises CommandError if the key is something else."""
     record = for_change(session, key)
     if record is None or record.__class__ is Text:
         return record
@@ -83,7 +83,7 @@ def text_for_change(session: CommandSession, key: bytes) -> Text | None:
 
 
 def topic_for_change(session: CommandSession, key: bytes) -> Topic | None:
-    """A topic, to change it. Raises CommandError if the key is something else."""
+    """Return a topic, for changing. Raises CommandError if the key is something else."""
     record = for_change(session, key)
     if record is None or record.__class__ is Topic:
         return record
@@ -91,7 +91,7 @@ def topic_for_change(session: CommandSession, key: bytes) -> Topic | None:
 
 
 def text_read_for_change(session: CommandSession, key: bytes) -> Text | None:
-    """A string, to read it first and to change it then. Raises CommandError if the key is something else."""
+    """Return a string, for reading first and changing then. Raises CommandError if the key is something else."""
     record = read_for_change(session, key)
     if record is None or record.__class__ is Text:
         return record
@@ -99,12 +99,12 @@ def text_read_for_change(session: CommandSession, key: bytes) -> Text | None:
 
 
 def read_for_change(session: CommandSession, key: bytes) -> Record | None:
-    """The key, to read it first and to change it, or what follows from it, then."""
+    """Return the key, for reading first and then changing it, or what depends on it."""
     return _counted(session, key, for_change(session, key), False, True)
 
 
 def type_name(type_: int) -> bytes:
-    """As TYPE says it."""
+    """Return the type's name in TYPE."""
     return _TYPE_NAMES[type_]
 
 

@@ -1,4 +1,4 @@
-"""At which end elements are taken, and what LMPOP, ZMPOP and those that wait are told."""
+"""The end at which elements are taken, and the arguments of LMPOP, ZMPOP and their blocking kin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEFT_RIGHT, MIN_MAX = (b"left", b"right"), (b"min", b"max")
 
 
 def is_left(word: bytes) -> bool:
-    """LEFT or RIGHT. Raises CommandError."""
+    """Return whether the word is LEFT (or MIN). Raises CommandError."""
     return _is_first(word, LEFT_RIGHT)
 
 
@@ -32,12 +32,12 @@ class Popping(NamedTuple):
 
     keys: list[bytes]
     first: bool
-    """At the first of the two ends: left, or the lowest scores."""
+    """True for the first of the two ends: left, or the lowest scores."""
     most: int
 
 
 def popping(words: Sequence[bytes], ends: tuple[bytes, bytes]) -> Popping:
-    """Read what stands behind the command's name, or behind its timeout. Raises CommandError."""
+    """Read what follows the command's name, or its timeout. Raises CommandError."""
     count = integer(words[0], 1, refusal=_NO_KEYS)
     if count + 1 >= len(words):
         raise CommandError(SYNTAX)
@@ -50,7 +50,7 @@ def popping(words: Sequence[bytes], ends: tuple[bytes, bytes]) -> Popping:
 
 
 def _refuse(rest: Sequence[bytes]) -> None:
-    """A COUNT that is none is refused before what stands behind it."""
+    """Refuse a bad COUNT before anything after it."""
     if len(rest) > 1 and rest[0].lower() == b"count":
         integer(rest[1], 1, refusal=_NO_COUNT)
     raise CommandError(SYNTAX)

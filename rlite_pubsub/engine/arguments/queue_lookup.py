@@ -1,4 +1,4 @@
-"""Finding the queue that a command names."""
+"""Finding a command's queue."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def no_subscriber(queue: bytes, name: bytes) -> CommandError:
 
 
 def queue_for_change(session: CommandSession, name: bytes) -> Topic:
-    """The queue. Raises CommandError."""
+    """Return the queue, for changing. Raises CommandError."""
     queue = topic_for_change(session, name)
     if queue is None:
         raise no_queue(name)

@@ -1,4 +1,4 @@
-"""KEEPREF, DELREF and ACKED (Redis 8.2): what becomes of the groups' references to entries that are removed."""
+"""KEEPREF, DELREF and ACKED (Redis 8.2): what happens to the groups' references to removed entries."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.storage.topics import entry_ids
 
 KEEPREF, DELREF, ACKED = b"KEEPREF", b"DELREF", b"ACKED"
-"""They stay; they go, too; what anybody refers to is not removed."""
+"""They stay; they are removed, too; an entry that is referred to is not removed."""
 POLICIES = frozenset((KEEPREF, DELREF, ACKED))
 _BAD_COUNT = b"ERR Number of IDs must be a positive integer"
 _WRONG_COUNT = b"ERR The `numids` parameter must match the number of arguments"
 
 
 class Removal(NamedTuple):
-    """What XDELEX or XACKDEL is to remove."""
+    """The entries that XDELEX or XACKDEL removes."""
 
     policy: bytes
     ids: list[bytes]

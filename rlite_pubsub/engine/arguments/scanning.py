@@ -1,4 +1,4 @@
-"""The arguments of SCAN, SSCAN, HSCAN and ZSCAN: a cursor, and what may follow it. And how many are drawn at random."""
+"""The arguments of SCAN, SSCAN, HSCAN and ZSCAN: a cursor and its options; and the count of a random draw."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CURSORS = 1 << 64
 _MOST_DIGITS = 20
 _INVALID_CURSOR = b"ERR invalid cursor"
 MOST_DRAWN = 1 << 20
-"""How many draws, with each member coming again, are answered at most; Redis answers any number, if memory is left."""
+"""How many draws with repetition are answered at most; Redis answers any number, if memory is left."""
 _OUT_OF_RANGE = b"ERR value is out of range"
 _OUT_OF_BOUNDS = b"ERR value is out of range, value must between %d and %d" % (-LONG_MAX, LONG_MAX)
 
@@ -30,7 +30,7 @@ PAGE_ARGUMENTS = (
 
 
 def scan_cursor(text: bytes) -> int:
-    """As C's strtoul reads it: a minus counts from the end. Raises CommandError."""
+    """Read a cursor like C's strtoul: a minus counts from the end. Raises CommandError."""
     match = _CURSOR.fullmatch(text)
     if match is None or text == match[1] != b"" or len(match[2]) > _MOST_DIGITS:
         raise CommandError(_INVALID_CURSOR)
@@ -41,8 +41,8 @@ def scan_cursor(text: bytes) -> int:
 
 
 def draw_count(text: bytes, rest: Sequence[bytes] = (), word: bytes = b"") -> tuple[int, bool]:
-    """How many members are to be drawn; a negative one: each of all. And whether `word`, which alone may follow, does:
-    what else belongs to them is wanted, too. Raises CommandError."""
+    """Return how many members to draw (if negative, members may repeat), and whether `word`, the only one that may
+    follow, asks for their values too. Raises CommandError."""
     count = integer(text)
     if count < -LONG_MAX:
         raise CommandError(_OUT_OF_BOUNDS)
@@ -54,7 +54,7 @@ def draw_count(text: bytes, rest: Sequence[bytes] = (), word: bytes = b"") -> tu
 
 
 class PageOptions:
-    """COUNT, MATCH, the words that stand for themselves and those that a value follows."""
+    """COUNT, MATCH, words that stand alone, and words with a value."""
 
     __slots__ = ("_pattern", "count", "values", "words")
 
@@ -65,7 +65,7 @@ class PageOptions:
         self.values: dict[bytes, bytes] = {}
 
     def take(self, option: bytes, value: bytes) -> None:
-        """An option with its value. Raises CommandError."""
+        """Add an option with its value. Raises CommandError."""
         if option == b"count":
             self.count = integer(value)
             if self.count < 1:
@@ -76,7 +76,7 @@ class PageOptions:
             self.values[option] = value
 
     def matches(self, name: bytes) -> bool:
-        """Whether the pattern, if there is one, is of this name."""
+        """Return whether a name matches the pattern, if there is one."""
         return self._pattern is None or self._pattern.matches(name)
 
     @property
@@ -85,7 +85,7 @@ class PageOptions:
 
 
 def page_options(rest: list[bytes], *allowed: bytes, valued: frozenset[bytes] = frozenset()) -> PageOptions:
-    """What follows the cursor; beside COUNT and MATCH only these words, and these with values. Raises CommandError."""
+    """Read what follows the cursor: COUNT, MATCH, these words, and these words with values. Raises CommandError."""
     options = PageOptions()
     words = iter(rest)
     for word in words:

@@ -1,4 +1,4 @@
-"""Ranges of sorted sets: by rank, by score, by member; what each is of a sorted set, as a start and a stop of ranks."""
+"""Ranges of sorted sets: by rank, by score, by member; each turns into a start and a stop of ranks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _HIGHEST: Final = b"+"
 
 
 class Range(Protocol):
-    """Any of them."""
+    """A range of any kind."""
 
     def bounds(self, found: SortedSet) -> tuple[int, int]:
-        """From which rank on, and up to which. Nothing is in it where the start is not before the stop."""
+        """Return the first rank, and the rank after the last. The range is empty if the start is not before the
+        stop."""
 
 
 class Ranks(NamedTuple):
-    """From a first to a last rank; negative ones count from the end."""
+    """A range from a first to a last rank; negative ones count from the end."""
 
     first: int
     last: int
@@ -39,7 +40,7 @@ class Ranks(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """From a lowest to a highest score, either of which may be excluded."""
+    """A range from a lowest to a highest score, either of which may be excluded."""
 
     lowest: float
     without_lowest: bool
@@ -54,7 +55,7 @@ class Scores(NamedTuple):
 
 
 class Members(NamedTuple):
-    """From a first to a last member, either of which may be excluded; all must have one score."""
+    """A range from a first to a last member, either of which may be excluded; all members must have one score."""
 
     first: bytes
     """As it was said: `-`, `+`, or with a bracket."""
@@ -79,12 +80,12 @@ class Members(NamedTuple):
 
 
 def ranks(first: bytes, last: bytes) -> Ranks:
-    """Raises CommandError."""
+    """Read a range of ranks. Raises CommandError."""
     return Ranks(integer(first), integer(last))
 
 
 def score_range(lowest: bytes, highest: bytes) -> Scores:
-    """A bound with `(` before it is excluded. Raises CommandError."""
+    """Read a range of scores; a bound with `(` before it is excluded. Raises CommandError."""
     low, high = [loosely_floating(bound[1:] if bound.startswith(b"(") else bound) for bound in (lowest, highest)]
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         raise CommandError(_NOT_SCORES)
@@ -92,7 +93,7 @@ def score_range(lowest: bytes, highest: bytes) -> Scores:
 
 
 def member_range(first: bytes, last: bytes) -> Members:
-    """Bounds begin with `[` or `(`, or are `-` or `+`. Raises CommandError."""
+    """Read a range of members; bounds begin with `[` or `(`, or are `-` or `+`. Raises CommandError."""
     for bound in (first, last):
         if bound not in (_LOWEST, _HIGHEST) and bound[:1] not in (b"[", b"("):
             raise CommandError(_NOT_MEMBERS)

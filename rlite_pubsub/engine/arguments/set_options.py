@@ -1,5 +1,5 @@
-"""What may follow a string's value, or a GETEX's key: when it expires, and under which condition it is set (IFEQ, IFNE,
-IFDEQ and IFDNE of Redis 8.4: SET and DELEX depend on the value that there is)."""
+"""The options after a string's value, or after GETEX's key: when it expires, and under which condition it is set (IFEQ,
+IFNE, IFDEQ and IFDNE of Redis 8.4: SET and DELEX depend on the present value)."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _NO_DIGEST: Final = b"ERR must be exactly 16 hexadecimal characters"
 
 
 class Condition(NamedTuple):
-    """A word and what stands behind it."""
+    """A condition: a word and its value."""
 
     word: bytes
     wanted: bytes
 
     def check(self) -> None:
-        """Raises CommandError where it is to be a digest, and is none."""
+        """Check that a digest is one. Raises CommandError."""
         if self.word in (b"ifdeq", b"ifdne") and not _DIGEST.fullmatch(self.wanted):
             raise CommandError(_NO_DIGEST)
 
     def holds(self, text: Text | None) -> bool:
-        """Of what there is. None: nothing."""
+        """Return whether the condition holds for the present value; None: there is no value."""
         wants_equal = self.word in (b"ifeq", b"ifdeq")
         if text is None:
             return not wants_equal
@@ -48,14 +48,14 @@ class Condition(NamedTuple):
 
 
 class Options:
-    """As they were written; the time is not yet read."""
+    """The options as written; the time has not been read yet."""
 
     __slots__ = ("condition", "flags", "time", "time_option")
 
     def __init__(
         self, words: list[bytes], allowed: frozenset[bytes], conditions: frozenset[bytes] = frozenset()
     ) -> None:
-        """Raises CommandError."""
+        """Read the options. Raises CommandError."""
         self.condition: Condition | None = None
         self.flags: set[bytes] = set()
         self.time: bytes | None = None
@@ -76,7 +76,7 @@ class Options:
             self.time_option, self.time = option, value
 
     def _allows(self, option: bytes) -> bool:
-        """Whether one that a value follows may stand behind what was said before it."""
+        """Return whether an option with a value may follow what came before it."""
         if option in CONDITIONS:
             return self.condition is None and not self.flags & _EXISTENCE
         return self.time_option in (b"", option) and not self.flags & {b"keepttl", b"persist"}
@@ -88,11 +88,12 @@ class Options:
 
     @property
     def is_point_in_time(self) -> bool:
-        """Whether the time was said as a date, which may be in the past."""
+        """True if the time is a date, which may be in the past."""
         return self.time is not None and not _TIMES[self.time_option][1]
 
     def expires_ms(self, command: bytes, now_ms: int) -> int:
-        """When the key is to expire; 0 if nothing was said. `command` is as the peer called it. Raises CommandError."""
+        """Return when the key expires; 0 if no option says so. `command` is the name that the client used. Raises
+        CommandError."""
         if self.time is None:
             return 0
         unit_ms, from_now = _TIMES[self.time_option]
@@ -100,24 +101,23 @@ class Options:
 
 
 def options_of_set(words: list[bytes]) -> Options:
-    """SET's."""
+    """Return SET's options."""
     return Options(words, _OF_SET, CONDITIONS)
 
 
 def options_of_msetex(words: list[bytes]) -> Options:
-    """MSETEX's (Redis 8.4)."""
+    """Return MSETEX's options (Redis 8.4)."""
     return Options(words, _OF_MSETEX)
 
 
 def options_of_getex(words: list[bytes]) -> Options:
-    """GETEX's."""
+    """Return GETEX's options."""
     return Options(words, _OF_GETEX)
 
 
 def expiry_of(command: bytes, text: bytes, unit_ms: int, base_ms: int) -> int:
-    """The point in time, in ms, that is this many units past the base. Raises CommandError if it is none, or in no
-    future
-    at all."""
+    """Return the point in time, in ms, that is this many units past the base. Raises CommandError if it is not
+    valid."""
     number = integer(text)
     if number <= 0 or number > LONG_MAX // unit_ms or number * unit_ms + base_ms > LONG_MAX:
         raise invalid_expiry(command)
@@ -125,10 +125,10 @@ def expiry_of(command: bytes, text: bytes, unit_ms: int, base_ms: int) -> int:
 
 
 def invalid_expiry(command: bytes) -> CommandError:
-    """The time is beyond what can be said in 64 bits, or before all time."""
+    """Return the error for a time that 64 bits cannot hold, or that is before 1970."""
     return CommandError(b"ERR invalid expire time in '%b' command" % command.lower())
 
 
 def hex_digest(value: bytes) -> bytes:
-    """As DIGEST says it."""
+    """Return the digest of a value as DIGEST shows it."""
     return b"%016x" % xxh3.digest(value)

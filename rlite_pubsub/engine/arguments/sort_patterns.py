@@ -18,8 +18,8 @@ _STAR, _ARROW = b"*", b"->"
 
 
 class Pattern:
-    """The first star stands for the element; what is behind an arrow after it is a hash's field. As C reads it: stars
-    and arrows behind a NUL are none."""
+    """A pattern: the first star stands for the element; an arrow after it leads to a field of a hash. As in C, a star
+    or an arrow after a NUL does not count."""
 
     __slots__ = ("_after", "_before", "_field", "_is_itself", "is_constant")
 
@@ -32,11 +32,12 @@ class Pattern:
         if arrow >= 0 and text[arrow + 2 : arrow + 3] not in (b"", b"\0"):
             text, self._field = text[:arrow], text[arrow + 2 :]
         self.is_constant = star < 0
-        """It leads nowhere: there is no star in it."""
+        """It has no star, so it leads to no key."""
         self._before, self._after = text[: max(star, 0)], text[star + 1 :]
 
     def value(self, session: CommandSession, element: bytes) -> bytes | None:
-        """None: there is no such key or field, or the key is of another type."""
+        """Return the value that the pattern leads to; None if there is no such key or field, or the key has another
+        type."""
         if self._is_itself:
             return element
         if self.is_constant:

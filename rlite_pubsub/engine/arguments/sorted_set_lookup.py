@@ -1,4 +1,4 @@
-"""Finding the sorted set that a command names, and how its members are answered."""
+"""Finding a command's sorted set, and the reply for its members."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ if TYPE_CHECKING:
 
 
 def sorted_set_of(record: Record | None) -> SortedSet | None:
-    """The key as a sorted set. Raises CommandError if it is something else."""
+    """Return the key as a sorted set. Raises CommandError if it is something else."""
     if record is None or isinstance(record, SortedSet):
         return record
     raise CommandError(WRONG_TYPE)
 
 
 def find_sorted_set(session: CommandSession, key: bytes) -> SortedSet | None:
-    """To read it. Raises CommandError if the key is something else."""
+    """Return a sorted set, for reading. Raises CommandError if the key is something else."""
     return sorted_set_of(find(session, key))
 
 
 def sorted_set_for_change(session: CommandSession, key: bytes) -> SortedSet | None:
-    """To change it. Raises CommandError if the key is something else."""
+    """Return a sorted set, for changing. Raises CommandError if the key is something else."""
     return sorted_set_of(for_change(session, key))
 
 
 def tell_sorted_set(session: CommandSession, event: bytes, key: bytes) -> None:
-    """Something happened to a sorted set."""
+    """Notify that something happened to a sorted set."""
     notifications = session.engine.notifications
     if notifications.classes:
         notifications.tell("z", event, session.db, key)
 
 
 def drop_if_empty(session: CommandSession, found: SortedSet) -> None:
-    """A sorted set without members goes."""
+    """Remove a sorted set without members."""
     if not len(found):
         session.engine.keyspace.remove(found)
         session.engine.notifications.tell("g", b"del", session.db, found.name)
 
 
 def answered(session: CommandSession, members: Iterable[Scored], *, with_scores: bool) -> Reply:
-    """Members, and their scores: in RESP3 each pair by itself."""
+    """Return the reply for members, with their scores if wanted: in RESP3 each pair is an array."""
     if not with_scores:
         return [member for member, _ in members]
     if session.protocol == 3:

@@ -1,5 +1,5 @@
-"""Putting members into sorted sets: one by one, on ZADD's conditions, or all that a command has made of other sets, in
-the place of whatever was under the name."""
+"""Adding members to sorted sets: one by one, on ZADD's conditions, or as the result of a command on other sets, which
+replaces the key."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _NOT_A_NUMBER: Final = b"ERR resulting score is not a number (NaN)"
 
 
 class Placing(NamedTuple):
-    """What became of one member."""
+    """The outcome for one member."""
 
     score: float
     is_new: bool
     has_moved: bool
     is_done: bool
-    """False where a condition did not hold."""
+    """False if a condition did not hold."""
 
 
 def _add(found: SortedSet, member: bytes, score: float, options: frozenset[bytes]) -> Placing:
-    """Raises CommandError where an increment makes no number."""
+    """Add one member. Raises CommandError if an increment gives no number."""
     before = found.score(member)
     if before is None:
         if b"xx" in options:
@@ -71,7 +71,7 @@ def put(
 
 
 def put_one(session: CommandSession, key: bytes, score: float, member: bytes) -> bool:
-    """Add a member with its score, whatever was there; whether it is new. Raises CommandError."""
+    """Add a member with its score, whatever it was before; return whether it is new. Raises CommandError."""
     found = sorted_set_for_change(session, key)
     if found is None:
         found = session.engine.keyspace.create(SortedSet, session.db, key)
@@ -83,7 +83,7 @@ def put_one(session: CommandSession, key: bytes, score: float, member: bytes) ->
 
 
 def counted(placings: list[Placing], options: frozenset[bytes]) -> int:
-    """How many are new, or, with CH, have changed."""
+    """Return how many are new or, with CH, have changed."""
     moved = b"ch" in options
     return sum(placing.is_new or (moved and placing.has_moved) for placing in placings)
 
@@ -91,7 +91,8 @@ def counted(placings: list[Placing], options: frozenset[bytes]) -> int:
 def store_sorted_set(
     session: CommandSession, key: bytes, members: Sequence[Scored], event: bytes, longest: int = 0
 ) -> int:
-    """How many there are; none leave no key. `longest`: as in `SortedSet.take`."""
+    """Replace the key by a sorted set of these members, or remove it if there are none; return how many there are.
+    `longest`: as in `SortedSet.take`."""
     keyspace = session.engine.keyspace
     before = for_change(session, key)
     if before is not None:

@@ -34,14 +34,14 @@ _LIMIT_OF_EXACT: Final = b"ERR syntax error, LIMIT cannot be used without the sp
 
 
 class Reading(NamedTuple):
-    """What XREAD or XREADGROUP is to read. The ids are as they were sent: what they mean depends on their keys."""
+    """What XREAD or XREADGROUP reads. The ids are as they were sent: their meaning depends on their keys."""
 
     keys: list[bytes]
     ids: list[bytes]
     count: int = 0  # type: ignore[assignment]  # tuple.count is of no use here
     """0: all."""
     block_ms: int | None = None
-    """None: do not wait. 0: without an end."""
+    """None: do not wait. 0: without limit."""
     group: bytes | None = None
     consumer: bytes = b""
     no_ack: bool = False
@@ -50,7 +50,7 @@ class Reading(NamedTuple):
 
 
 def reading(args: list[bytes], *, by_group: bool, in_script: bool = False) -> Reading:
-    """Read the arguments of XREAD, or of XREADGROUP (`by_group`); a script can't wait. Raises CommandError."""
+    """Read the arguments of XREAD, or of XREADGROUP (`by_group`); a script cannot wait. Raises CommandError."""
     count, block_ms, group, consumer, no_ack, claim_idle_ms = 0, None, None, b"", False, None
     place, last = 1, len(args) - 1
     while place <= last:
@@ -93,43 +93,43 @@ def reading(args: list[bytes], *, by_group: bool, in_script: bool = False) -> Re
 
 
 def of_keys(session: CommandSession, found: list[tuple[bytes, Reply]]) -> Reply:
-    """What was read of each key: a map in RESP3, and pairs in RESP2, where a map would lie flat."""
+    """Return what was read of each key: a map in RESP3, and pairs in RESP2, which would flatten a map."""
     return Map(found) if session.protocol == 3 else found
 
 
 class Trimming(NamedTuple):
-    """How a topic is to be trimmed: by length, or (`min_id`) by id."""
+    """A way of trimming a topic: by length, or (`min_id`) by id."""
 
     max_length: int = 0
     min_id: Id | None = None
     is_approximate: bool = False
     limit: int | None = None
-    """How many entries may go at most; 0 is no limit. None: it was not said."""
+    """How many entries may be removed at most; 0 is no limit. None: not given."""
     references: bytes = KEEPREF
-    """What becomes of the groups' references to what goes."""
+    """What happens to the groups' references to removed entries."""
 
 
 class Addition(NamedTuple):
     """The arguments of XADD."""
 
     ms: int | None
-    """None: the id is ours to make."""
+    """None: the id is generated."""
     seq: int | None
-    """None: its second half is."""
+    """None: its second half is generated."""
     fields_at: int
-    """Where the fields begin."""
+    """Where the fields begin in the request."""
     may_create: bool
     trimming: Trimming | None
     producer: bytes | None = None
-    """Whose publication it is, to be added only once (Redis 8.6's IDMP and IDMPAUTO). None: it is added in any case."""
+    """The producer whose entry is added only once (Redis 8.6's IDMP and IDMPAUTO). None: it is added in any case."""
     publication: bytes | None = None
-    """The producer's name for it. None: what it consists of."""
+    """The producer's name for the entry. None: its content is its name."""
 
 
 def addition(args: list[bytes]) -> Addition:
     """Read XADD's arguments up to its id. Raises CommandError."""
     if len(args) > 5 and args[5] == b"*" and args[3] == b"~" and args[2].upper() == b"MAXLEN":
-        # what most who trim at all write, in one step
+        # most clients that trim write this: read it in one step
         max_length = integer(args[4])
         if max_length >= 0:
             return Addition(None, None, 6, True, Trimming(max_length, None, True))

@@ -1,7 +1,7 @@
 """Ids among a command's arguments, read as redis-server 7.0.15 reads them.
 
-`ms-seq`, or `ms` alone. Each part is a plain number or, where it is none, whatever C's strtoull accepts: blanks and a
-sign before it, leading zeros. An argument ends at its first NUL.
+`ms-seq`, or `ms` alone. Each part is a plain number, or anything else that C's strtoull accepts: leading blanks, a
+sign, leading zeros. An argument ends at its first NUL.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_LENGTH = 127
 
 
 def strict_id(text: bytes, missing_seq: int = 0) -> Id:
-    """`ms-seq`, or `ms` with `missing_seq`. Raises CommandError."""
+    """Read `ms-seq`, or `ms` with `missing_seq`. Raises CommandError."""
     plain = _PLAIN.fullmatch(text)
     if plain is not None:
         ms, seq = int(plain[1]), int(plain[2])
@@ -35,7 +35,7 @@ def strict_id(text: bytes, missing_seq: int = 0) -> Id:
 
 
 def bound_id(text: bytes, missing_seq: int = 0) -> Id:
-    """As `strict_id`, and `-` and `+` are the lowest and the highest. Raises CommandError."""
+    """Like `strict_id`, but `-` and `+` are the lowest and the highest id. Raises CommandError."""
     if len(text) <= _MAX_LENGTH:
         word = text.split(b"\0", 1)[0]
         if word == b"-":
@@ -46,7 +46,7 @@ def bound_id(text: bytes, missing_seq: int = 0) -> Id:
 
 
 def wanted_id(text: bytes) -> tuple[int, int | None]:
-    """An id for XADD: as `strict_id`; the sequence of `ms-*` is None. Raises CommandError."""
+    """Read an id for XADD, like `strict_id`; the sequence of `ms-*` is None. Raises CommandError."""
     plain = _PLAIN.fullmatch(text)
     if plain is None:
         ms_text, dash, seq_text = _cut(text)
@@ -56,7 +56,7 @@ def wanted_id(text: bytes) -> tuple[int, int | None]:
 
 
 def range_start(text: bytes) -> Id:
-    """Where an interval starts; `(` before an id leaves it out. Raises CommandError."""
+    """Read the start of an interval; `(` before an id excludes it. Raises CommandError."""
     if text[:1] == b"(" and len(text) > 1:
         following = entry_ids.after(strict_id(text[1:], 0))
         if following is None:
@@ -66,7 +66,7 @@ def range_start(text: bytes) -> Id:
 
 
 def range_end(text: bytes) -> Id:
-    """Where an interval ends; `(` before an id leaves it out. Raises CommandError."""
+    """Read the end of an interval; `(` before an id excludes it. Raises CommandError."""
     if text[:1] == b"(" and len(text) > 1:
         previous = entry_ids.before(strict_id(text[1:], PART_MAX))
         if previous is None:
@@ -82,7 +82,7 @@ def _cut(text: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 def _part(text: bytes) -> int:
-    """One half of an id."""
+    """Read one half of an id."""
     loose = _LOOSE.fullmatch(text)
     if loose is None:
         raise CommandError(INVALID_ID)

@@ -1,1 +1,1 @@
-"""`maxmemory`: which keys go so that the rest stays within it."""
+"""`maxmemory`: which keys are evicted to stay within it."""

@@ -1,11 +1,11 @@
 """`maxmemory`: how much may be kept, and what happens at the limit.
 
-What counts is what the store's live pages hold: keys, topics, groups, what durable subscribers have not read. It is on
-disk, and so is this limit about the store; the memory of a process is not what its keys take. It is looked at before
-each command, and ten times a second: at the limit keys are evicted, as `maxmemory-policy` says, until there is room;
-where nothing may be evicted, commands that may add to the store are refused.
+The limit counts what the store's live pages hold: keys, topics, groups, unread messages of durable subscribers. That
+data is on disk, so the limit applies to the store, not to a process's memory. It is checked before each command, and
+ten times a second: at the limit keys are evicted, as `maxmemory-policy` says, until there is room; if nothing may be
+evicted, commands that may add to the store are refused.
 
-Law 11: where there is no limit nobody comes here.
+Law 11: without a limit none of this is called.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 _SETTINGS = "maxmemory", "maxmemory-policy", "maxmemory-samples", "lfu-log-factor", "lfu-decay-time"
 _STEP_MS = 25
-"""So long a command may wait for evictions; they go on with the next one."""
+"""How long a command may wait for evictions; they go on with the next one."""
 _SWEPT_AT_ONCE = 200
 _ONLY_LOOKING = frozenset(
     (b"object", b"type", b"ttl", b"pttl", b"expiretime", b"pexpiretime", b"exists", b"debug", b"memory", b"dump")
 )
-"""They do not use the keys that they name."""
+"""Commands that name keys without using them."""
 _REMEMBERED = 16
-"""How many that were nearly picked are remembered."""
+"""How many runners-up are remembered."""
 _MOST_GARBAGE = 100
 """Keys of flushed databases that are passed by, until they are swept up."""
 
@@ -60,7 +60,7 @@ class MemoryLimit:
         clock: Callable[[], float],
         changed: Callable[[], None],
     ) -> None:
-        """`changed` is called behind each change of the settings."""
+        """`changed` is called after each change of the settings."""
         self._settings = settings
         self._keyspace = keyspace
         self._stats = stats
@@ -72,9 +72,9 @@ class MemoryLimit:
         self.bytes = 0
         """0: there is no limit."""
         self.usage: Usage | None = None
-        """What is known of how keys are used, where the policy asks for it."""
+        """How keys are used, if the policy needs to know."""
         self.exceeded_since: float | None = None
-        """Since when nothing has helped, or not yet."""
+        """Since when evictions have not been enough."""
         self._obey()
         for name in _SETTINGS:
             settings.on_change(name, lambda _: self._follow())
@@ -106,11 +106,11 @@ class MemoryLimit:
 
     @property
     def is_watching(self) -> bool:
-        """Whether it has to see each command."""
+        """True if it has to see each command."""
         return bool(self.bytes) or self.usage is not None
 
     def used(self, session: CommandSession, command: Command, args: list[bytes]) -> None:
-        """A command was called."""
+        """Note that a command was called."""
         usage = self.usage
         if usage is None or session.no_touch or command.name.partition(b"|")[0] in _ONLY_LOOKING:
             return
@@ -119,10 +119,10 @@ class MemoryLimit:
             usage.used(session.db, key, now)
 
     def makes_room(self) -> bool:
-        """Whether there is room, or will be: as much as is needed is evicted, as long as that may take. Within a
+        """Evict until there is room, as long as that may take; return whether there is room, or will be. Within a
         turn."""
         keyspace = self._keyspace
-        if not self.bytes or not keyspace.times.may_expire:  # a master says what goes, and nothing does in a pause
+        if not self.bytes or not keyspace.times.may_expire:  # a master says what goes, and nothing does during a pause
             return True
         try:
             if keyspace.turn.failure is not None or self._is_within():
@@ -146,18 +146,18 @@ class MemoryLimit:
 
     @property
     def exceeded_s(self) -> float:
-        """For how long it has been exceeded now."""
+        """For how many seconds the limit has been exceeded."""
         return max(0.0, self._clock() - self.exceeded_since) if self.exceeded_since is not None else 0.0
 
     @property
     def _is_enough_for_any(self) -> bool:
-        """Whether an empty store is within the limit: if not, sweeping flushed keys up is no use."""
+        """True if an empty store is within the limit: if not, sweeping up flushed keys is no use."""
         return self.bytes >= EMPTY_BYTES
 
     def _is_within(self) -> bool:
         txn = self._keyspace.settle()
         taken = data_bytes(txn)
-        if self._keyspace.stored.effects is not None:  # what replicas are still to hear is no key's
+        if self._keyspace.stored.effects is not None:  # what replicas have yet to hear belongs to no key
             taken -= replica_stream.room(txn)
         return taken <= self.bytes
 
@@ -192,24 +192,24 @@ class MemoryLimit:
 
 
 class Victims:
-    """Which key of a keyspace goes next, as `maxmemory-policy` says.
+    """Picks the next key of a keyspace to evict, as `maxmemory-policy` says.
 
-    By time to live it is exactly the next to expire. By use it is the least worth of a few that chance has picked, and
-    of those that were nearly picked before: Redis's approximation, with its `maxmemory-samples`. Only what is stored is
-    looked at: ephemeral topics have a limit of their own.
+    By time to live, that is exactly the next to expire. By use, it is the least valuable of a random sample and of the
+    runners-up of earlier samples: Redis's approximation, with its `maxmemory-samples`. Only stored keys are looked at:
+    ephemeral topics have a limit of their own.
     """
 
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
         self._databases = Databases([keyspace.stored])
-        self._nearly: list[tuple[int, Key]] = []  # (worth, key), the least worth first
+        self._nearly: list[tuple[int, Key]] = []  # (worth, key), the least valuable first
 
     def soonest(self) -> Key | None:
-        """The next key to expire."""
+        """Return the next key to expire."""
         return self._expiring_from(0, b"")
 
     def any(self, *, expiring: bool) -> Key | None:
-        """Any key, or any that expires."""
+        """Return a random key, or a random one that expires."""
         if expiring:
             return self._any_expiring()
         sizes = {database: size for database, (size, _) in self._databases.sizes().items()}
@@ -220,7 +220,7 @@ class Victims:
         return None if name is None else (database, name)
 
     def least_used(self, usage: Usage, samples: int, now: float, *, expiring: bool) -> Key | None:
-        """The least used of some, or of some that expire."""
+        """Return the least used key of a sample, or of a sample of those that expire."""
         worths = {key: usage.worth(*key, now) for _, key in self._nearly if self._is_there(key, expiring)}
         for _ in range(samples):
             key = self.any(expiring=expiring)
@@ -230,7 +230,7 @@ class Victims:
         return self._nearly.pop(0)[1] if self._nearly else None
 
     def forget(self) -> None:
-        """Another policy picks from now on."""
+        """Forget the runners-up: another policy picks from now on."""
         self._nearly.clear()
 
     def _is_there(self, key: Key, expiring: bool) -> bool:

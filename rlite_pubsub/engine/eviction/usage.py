@@ -1,11 +1,11 @@
-"""How lately, or how often, keys were used by this process: estimates, in one table, however many keys there are.
+"""When, or how often, this process has used keys: estimates, in one table of fixed size, however many keys there are.
 
-A key has the slot of its name's checksum, and shares it with others where there are more keys than slots: then what is
-said of one is said of the most used among them. Nothing is known of what other processes did, nor of the time before
-the policy asked for it: such a key counts as not used at all.
+A key has the slot of its name's checksum. If there are more keys than slots, keys share one, and the most used of them
+counts for all. The uses by other processes are unknown, and so are those before the policy was set: such a key counts
+as never used.
 
-How often is Redis's count of 8 bits: the more it is, the less likely one more use adds to it (`lfu-log-factor`), and it
-loses one for each `lfu-decay-time` minutes without a use.
+The count of uses is Redis's of 8 bits: the higher it is, the less likely another use adds to it (`lfu-log-factor`), and
+it loses one for each `lfu-decay-time` minutes without a use.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from zlib import crc32
 SLOTS = 1 << 20
 _MASK = SLOTS - 1
 NEW = 5
-"""What a key counts that was used for the first time, so that it is not the first to go."""
+"""The count of a key after its first use, so that it is not the first to go."""
 MOST = 255
 
 
 class Usage(Protocol):
-    """What a policy keeps of uses."""
+    """A policy's record of uses."""
 
     def used(self, database: int, name: bytes, now: float) -> None:
-        """It is used now."""
+        """Note a use."""
 
     def worth(self, database: int, name: bytes, now: float) -> int:
-        """The less, the sooner it goes."""
+        """Return how valuable a key is: the lowest is evicted first."""
 
 
 class Lately(Usage):
-    """When keys were last used, in tenths of seconds since this began."""
+    """The time of each key's last use, in tenths of seconds since this began."""
 
     def __init__(self, now: float) -> None:
         self._began = now
@@ -47,12 +47,12 @@ class Lately(Usage):
 
 
 class Often(Usage):
-    """How often keys are used."""
+    """The number of uses of each key."""
 
     def __init__(self, log_factor: int, decay_minutes: int) -> None:
         self.log_factor = log_factor
         self.decay_minutes = decay_minutes
-        self._counts = bytearray(SLOTS)  # one more than it is; 0: nothing is known
+        self._counts = bytearray(SLOTS)  # the count plus one; 0: unknown
         self._minutes = array("H", bytes(2 * SLOTS))  # of the last use
 
     def used(self, database: int, name: bytes, now: float) -> None:
@@ -66,11 +66,11 @@ class Often(Usage):
         self._note(slot, count, now)
 
     def worth(self, database: int, name: bytes, now: float) -> int:
-        """The count as it is now; 0 where nothing is known."""
+        """Return the present count; 0 if unknown."""
         return self._decayed(_slot(database, name), now)
 
     def set(self, database: int, name: bytes, count: int, now: float) -> None:
-        """It was used so often where it comes from (RESTORE … FREQ)."""
+        """Set the count that a key brings along (RESTORE … FREQ)."""
         self._note(_slot(database, name), min(count, MOST), now)
 
     def _note(self, slot: int, count: int, now: float) -> None:

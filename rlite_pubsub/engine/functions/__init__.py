@@ -1,1 +1,1 @@
-"""Functions (FUNCTION LOAD, FCALL): libraries of them, which are the store's."""
+"""Functions (FUNCTION LOAD, FCALL), in libraries that belong to the store."""

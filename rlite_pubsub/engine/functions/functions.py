@@ -1,4 +1,4 @@
-"""Functions of one engine: what runs them, and the libraries that have them."""
+"""Functions of one engine: the Lua they run in, and their libraries."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
 
 LOAD_S: Final = 0.5
-"""So long may the code of a new library run."""
+"""How long the code of a new library may run, in seconds."""
 LOAD_AGAIN_S: Final = 10.0
-"""And that of one that was loaded before, on a machine that is busy with other things."""
+"""The same for a library that was loaded before, on a machine that may be busy."""
 
 
 class Functions:
-    """They have a Lua of their own, in which no script runs."""
+    """Functions run in a Lua of their own, apart from scripts."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
@@ -29,18 +29,18 @@ class Functions:
     def call(
         self, session: CommandSession, args: list[bytes], function: Function, keys: int, read_only: bool
     ) -> Reply:
-        """FCALL, whose request is `args`: this many of what stands behind the third are keys. Raises CommandError, and
-        StoreHeld where it is to be called again."""
+        """Execute FCALL, whose request is `args`: after the third argument come this many keys. Raises CommandError,
+        and StoreHeld if it must be called again."""
         runner = self._runner
         return runner.run(session, args, runner.run_function, function, keys, read_only)
 
     @property
     def held_bytes(self) -> int:
-        """How much memory their Lua takes."""
+        """How much memory their Lua uses."""
         return self._runner.sandbox.held_bytes
 
     def register(self, body: bytes, seconds: float) -> Mapping[bytes, Function]:
-        """The functions that the code of a library registers. Raises FunctionError."""
+        """Return the functions that a library's code registers. Raises FunctionError."""
         try:
             registered = self._runner.load_library(body, seconds)
         except SyntaxFailure as failure:
@@ -51,7 +51,7 @@ class Functions:
 
 
 def functions_of(engine: Engine) -> Functions:
-    """The engine's; they are made when somebody first asks for functions."""
+    """Return the engine's functions, made when somebody first asks for them."""
     libraries = engine.libraries
     functions: Functions | None = libraries.functions
     if functions is None:

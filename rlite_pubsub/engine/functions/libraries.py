@@ -1,8 +1,8 @@
-"""The libraries of functions that the store has: all of its processes have the same, and they are there when none runs.
+"""The libraries of functions of the store: all of its processes have the same, and they stay when none runs.
 
-A process runs a library's code when somebody first asks for functions, and again when another process has changed it.
-A change of a library is written to the store before it is answered. A change counts on what the libraries are: where
-another process was quicker, it is tried again upon those that there are then.
+A process runs a library's code when somebody first asks for functions, and again when another process has changed it. A
+change of a library is written to the store before it is answered. It builds on the present libraries: if another
+process was quicker, the change is tried again on the new ones.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ log = logging.getLogger("rlite_pubsub")
 T = TypeVar("T")
 
 _RETRIES = 100
-"""So often others may be quicker; each of them has changed something by then."""
+"""How often another process may be quicker; each time it has changed something."""
 
 
 class Libraries:
-    """As one process knows them."""
+    """The libraries as one process knows them."""
 
     def __init__(self, data: Environment) -> None:
         self._data = data
@@ -33,42 +33,42 @@ class Libraries:
         self.functions: Any = None
         """functions.py's, once somebody has asked for functions: with them comes Lua."""
         self._tell: Callable[[int], None] = _nobody
-        self._catalogue: Catalogue | None = None  # None: to be read
+        self._catalogue: Catalogue | None = None  # None: not read yet
         self._version = -1
 
     def register_by(self, register: Register, register_again: Register) -> None:
-        """`register` runs the code of a new library; `register_again` that of one that the store has, which has all the
+        """`register` runs the code of a new library; `register_again` that of one from the store, which has all the
         time it needs."""
         self._register, self._register_again = register, register_again
 
     def tell_by(self, tell: Callable[[int], None]) -> None:
-        """Let other processes know by this, which is given the version of what all have in common."""
+        """Call `tell`, with the version of the commons, to notify other processes."""
         self._tell = tell
 
     def follow(self, version: int) -> None:
-        """The store's libraries have this version."""
+        """Note the version of the store's libraries."""
         if version != self._version:
             self._catalogue = None
 
     def catalogue(self) -> Catalogue:
-        """What there is: to be looked at only. Raises StoreError."""
+        """Return the libraries, for reading only. Raises StoreError."""
         if self._catalogue is None:
             self._version, codes = self._data.read(_read)
             self._catalogue = self._loaded(codes)
         return self._catalogue
 
     def function(self, name: bytes) -> Function | None:
-        """Raises StoreError."""
+        """Return the function of this name. Raises StoreError."""
         catalogue = self._catalogue
         return (catalogue if catalogue is not None else self.catalogue()).function(name)
 
     @property
     def known(self) -> Catalogue:
-        """What was looked at last: nothing, where nobody has asked for functions."""
+        """The libraries as last read: none if nobody has asked for functions."""
         return self._catalogue if self._catalogue is not None else _NONE
 
     def load(self, code: bytes, *, replace: bool) -> bytes:
-        """Have a library of this code; its name. Raises FunctionError, StoreError."""
+        """Add a library of this code; return its name. Raises FunctionError, StoreError."""
 
         def work(catalogue: Catalogue) -> tuple[bytes, dict[bytes, bytes | None]]:
             library = catalogue.create(code, self._register, replace=replace)
@@ -77,15 +77,15 @@ class Libraries:
         return self._change(work)
 
     def delete(self, name: bytes) -> bool:
-        """Whether there was such a library. Raises StoreError."""
+        """Delete a library; return whether it existed. Raises StoreError."""
         return self._change(lambda catalogue: (True, {name: None}) if catalogue.remove(name) else (False, {}))
 
     def flush(self) -> None:
-        """Remove all. Raises StoreError."""
+        """Remove all libraries. Raises StoreError."""
         self._put(Catalogue(), {}, only=True)
 
     def restore(self, codes: Iterable[bytes], *, replace: bool = False, only: bool = False) -> None:
-        """Have libraries of these codes, too; `only` these. Raises FunctionError, StoreError."""
+        """Add libraries of these codes; with `only`, remove all others. Raises FunctionError, StoreError."""
         restored = Catalogue()
         for code in codes:
             restored.create(code, self._register_again)
@@ -101,17 +101,17 @@ class Libraries:
         self._change(work)
 
     def _change(self, work: Callable[[Catalogue], tuple[T, Mapping[bytes, bytes | None]]]) -> T:
-        """`work` changes a copy of the catalogue; its result, and what is another one in the store."""
+        """Let `work` change a copy of the catalogue and return (result, changes for the store). Returns the result."""
         for _ in range(_RETRIES):
             self.follow(self._data.read(function_libraries.version))
             catalogue = self.catalogue().copy()
             result, changes = work(catalogue)
             if not changes or self._put(catalogue, changes):
                 return result
-        raise FunctionError(b"Libraries are changed by others all the time")
+        raise FunctionError(b"Other processes keep changing the libraries")
 
     def _put(self, catalogue: Catalogue, changes: Mapping[bytes, bytes | None], *, only: bool = False) -> bool:
-        """False: another process was quicker, and nothing has changed."""
+        """Write changes to the store. Returns False if another process was quicker: nothing has changed."""
         known = self._version
 
         def write(txn: Txn) -> tuple[int, int] | None:
@@ -147,7 +147,7 @@ def _without_lua(body: bytes) -> Mapping[bytes, Function]:
 
 
 def _nobody(version: int) -> None:
-    """Without others there is nobody to tell."""
+    """Do nothing: there are no others to notify."""
 
 
 def _read(txn: Txn) -> tuple[int, list[bytes]]:

@@ -1,4 +1,4 @@
-"""Libraries of functions, and what the first line of a library's code says of it.
+"""Libraries of functions, and their metadata in the first line of their code.
 
     #!lua name=LIBRARY
 """
@@ -14,7 +14,7 @@ from rlite_pubsub.protocol import inline
 from rlite_pubsub.protocol.errors import c_string
 
 ENGINE: Final = b"LUA"
-"""As Redis calls the only one that it has; its name is not case-sensitive."""
+"""Redis's name for its only engine; it is not case-sensitive."""
 
 _NAME: Final = re.compile(rb"[a-zA-Z0-9_]+")
 _BAD_NAME: Final = (
@@ -23,7 +23,7 @@ _BAD_NAME: Final = (
 
 
 class FunctionError(Exception):
-    """A library that can't be: `text` says why, as redis-server does, without its code word."""
+    """A library is not valid: `text` says why, as redis-server does, without its code word."""
 
     def __init__(self, text: bytes) -> None:
         super().__init__(text.decode("latin-1"))
@@ -31,7 +31,7 @@ class FunctionError(Exception):
 
 
 class Function(Program):
-    """One that a library has registered."""
+    """A function that a library has registered."""
 
     __slots__ = ("description",)
 
@@ -43,31 +43,31 @@ class Function(Program):
 class Library(NamedTuple):
     name: bytes
     code: bytes
-    """All of it, as it was given."""
+    """The whole code, as it was given."""
     functions: Mapping[bytes, Function]
 
 
 Register = Callable[[bytes], Mapping[bytes, Function]]
-"""Runs the code behind the first line, and has the functions that it registers. Raises FunctionError."""
+"""Runs the code after the first line, and returns the functions that it registers. Raises FunctionError."""
 
 
 def check_name(name: bytes) -> None:
-    """Raises FunctionError for what is no name of a library or of a function."""
+    """Check the name of a library or of a function. Raises FunctionError."""
     if _NAME.fullmatch(name) is None:
         raise FunctionError(_BAD_NAME)
 
 
 class Metadata(NamedTuple):
-    """What the first line says."""
+    """The metadata in the first line."""
 
     engine: bytes
     name: bytes
     body: bytes
-    """The code from the end of that line on, so that its lines have the numbers that they have in all of it."""
+    """The code from the end of that line on, so that line numbers count from the first line."""
 
 
 def read_metadata(code: bytes) -> Metadata:
-    """Raises FunctionError, in Redis's order."""
+    """Read the metadata, checking in Redis's order. Raises FunctionError."""
     if not code.startswith(b"#!"):
         raise FunctionError(b"Missing library metadata")
     end = c_string(code).find(b"\n")
@@ -87,8 +87,8 @@ def read_metadata(code: bytes) -> Metadata:
 
 
 class Catalogue:
-    """Libraries, in the order in which they came, no two of which have a function of the same name. Names of functions
-    are alike in any case; names of libraries are not."""
+    """Libraries, in the order in which they were added; a function's name occurs only once. Names of functions are
+    case-insensitive; names of libraries are not."""
 
     def __init__(self, libraries: Iterable[Library] = ()) -> None:
         self.libraries: dict[bytes, Library] = {}
@@ -104,11 +104,11 @@ class Catalogue:
 
     @property
     def functions(self) -> int:
-        """How many there are."""
+        """The number of functions."""
         return sum(len(library.functions) for library in self.libraries.values())
 
     def create(self, code: bytes, register: Register, *, replace: bool = False) -> Library:
-        """Have a library of this code. Raises FunctionError, and has what it had."""
+        """Add a library of this code. Raises FunctionError, and leaves the catalogue as it was."""
         metadata = read_metadata(code)
         check_name(metadata.name)
         if metadata.engine.upper() != ENGINE:
@@ -127,7 +127,7 @@ class Catalogue:
         return library
 
     def join(self, others: Catalogue, *, replace: bool) -> None:
-        """Have these, too. Raises FunctionError, and has what it had."""
+        """Add these libraries. Raises FunctionError, and leaves the catalogue as it was."""
         replaced = [self.libraries[name] for name in others.libraries if name in self.libraries]
         if replaced and not replace:
             raise FunctionError(b"Library %b already exists" % replaced[0].name)
@@ -138,7 +138,7 @@ class Catalogue:
             self._put(library)
 
     def remove(self, name: bytes) -> bool:
-        """Whether there was such a library."""
+        """Remove a library; return whether it existed."""
         library = self.libraries.pop(name, None)
         if library is None:
             return False
@@ -153,7 +153,7 @@ class Catalogue:
             self._functions.setdefault(function.name.lower(), function)
 
     def _check_functions(self, functions: Iterable[Function], going: list[Library]) -> None:
-        """Raises FunctionError if a library that stays has one of these names."""
+        """Raise FunctionError if a library that stays has one of these names."""
         leaving = {function.name.lower() for library in going for function in library.functions.values()}
         for function in functions:
             key = function.name.lower()

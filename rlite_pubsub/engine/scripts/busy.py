@@ -1,4 +1,4 @@
-"""A script that runs for long: it is asked now and then whether it may go on, others are served beside it, and it may
+"""A script that runs for long: it is asked now and then whether it may go on, others are served meanwhile, and it may
 be ended from outside (SCRIPT KILL, FUNCTION KILL)."""
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ BUSY_FUNCTION: Final = b"BUSY Redis is busy running a script. You can only call 
 
 
 def is_over(engine: Engine, run: ScriptRun) -> bool:
-    """Whether the script must end now. One that has been running for too long is busy: other clients get
-    BUSY meanwhile, or may end it."""
+    """Return whether the script must end now. One that has been running for too long is busy: other clients get BUSY
+    meanwhile, or may end it."""
     try:
         if engine.scripts.refusal is None:
             threshold_ms = engine.settings["busy-reply-threshold"]
@@ -58,8 +58,8 @@ def _announce(engine: Engine, run: ScriptRun) -> None:
 
 
 def _serve_others(engine: Engine, run: ScriptRun) -> None:
-    """Law 5: what acknowledges a change, or may tell of one, waits for the end of this turn, and what is said
-    behind it."""
+    """Law 5: replies that acknowledge a change, or may reveal one, wait for the end of this turn, and so do those after
+    them."""
     serve_beside = engine.serve_beside
     if serve_beside is None:
         return
@@ -70,7 +70,7 @@ def _serve_others(engine: Engine, run: ScriptRun) -> None:
         serve_beside(run.caller)
     finally:
         engine.tracked.executing = executing
-        del engine.unacknowledged[unacknowledged:]  # what is answered meanwhile stands behind no commit
+        del engine.unacknowledged[unacknowledged:]  # no commit comes before the replies of the meantime
     waiting = {session for session, _ in engine.unacknowledged}
     dirty, hub.dirty = hub.dirty, []
     for session in dirty:
@@ -83,7 +83,7 @@ def _serve_others(engine: Engine, run: ScriptRun) -> None:
 
 
 def kill(session: CommandSession, *, is_eval: bool) -> Reply:
-    """End the script that runs, a script or a function. Raises CommandError."""
+    """End the running script or function. Raises CommandError."""
     run: ScriptRun | None = session.engine.scripts.running
     if run is None:
         raise CommandError(_NOTHING_RUNS)
@@ -98,14 +98,14 @@ def kill(session: CommandSession, *, is_eval: bool) -> Reply:
 
 
 class Ended(StoreError):
-    """The process ends while a script runs. What its turn has written is undone."""
+    """The process ends while a script runs. Its turn is undone."""
 
     def __init__(self) -> None:
         super().__init__("the server is shut down")
 
 
 def end(session: CommandSession) -> bool:
-    """End the script that runs, whatever it has done, for this session ends the process. False if none runs."""
+    """End the running script, whatever it has done, for a session that ends the process. Returns False if none runs."""
     run: ScriptRun | None = session.engine.scripts.running
     if run is None:
         return False

@@ -1,5 +1,5 @@
-"""The scripts that this process knows, by their SHA1: what SCRIPT LOAD and EVAL have brought, as in Redis the process's
-and nobody else's. What is compiled of them belongs to the runner, which is made at the first script."""
+"""The scripts that this process knows, by their SHA1: from SCRIPT LOAD and EVAL; as in Redis, they belong to the
+process alone. Their compiled form belongs to the runner, which is made for the first script."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from rlite_pubsub.protocol.inline import split
 NO_WRITES: Final = b"no-writes"
 ALLOW_OOM: Final = b"allow-oom"
 FLAGS: Final = (NO_WRITES, ALLOW_OOM, b"allow-stale", b"no-cluster", b"allow-cross-slot-keys")
-"""What a script's first line may say of it, and what functions are registered with; as FUNCTION LIST shows them."""
+"""The flags in a script's first line, and those of registered functions; as FUNCTION LIST shows them."""
 
 Flags = frozenset[bytes]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Program:
-    """What can be run: a script, or a function of a library."""
+    """Something to run: a script, or a function of a library."""
 
     __slots__ = ("allows_oom", "called", "flags", "is_eval", "name", "writes_nothing")
 
     def __init__(self, name: bytes, flags: Flags | None, called: Any, *, is_eval: bool) -> None:
-        """`called` is the crossing's. `flags`: None where nothing is said, and it may do what old scripts may."""
+        """`called` belongs to the crossing. `flags`: None if there are none, and it may do what old scripts may."""
         self.name = name
         self.flags = flags
         self.called = called
@@ -35,7 +35,7 @@ class Program:
 
 
 class Script(Program):
-    """One that a client has brought; its name is its SHA1."""
+    """A script from a client; its name is its SHA1."""
 
     __slots__ = ("body",)
 
@@ -45,28 +45,28 @@ class Script(Program):
 
 
 class Scripts:
-    """The scripts that an engine knows, and the one that is running."""
+    """The scripts that an engine knows, and the running one."""
 
     def __init__(self) -> None:
         self.by_sha: dict[bytes, Script] = {}
         self.by_body: dict[bytes, Script] = {}
-        self.runner: Any = None  # runner.py's, once there was a script
-        self.running: Any = None  # a run.py's, while a script or a function runs
-        self.refusal: bytes | None = None  # of what others ask for: a script has been running for too long
-        self.all_commands = False  # scripts may call what they may not (DEBUG SET-DISABLE-DENY-SCRIPTS)
+        self.runner: Any = None  # from runner.py, once there was a script
+        self.running: Any = None  # from run.py, while a script or a function runs
+        self.refusal: bytes | None = None  # of other clients' requests: a script has been running for too long
+        self.all_commands = False  # scripts may call commands that are denied to them (DEBUG SET-DISABLE-DENY-SCRIPTS)
         self.body_bytes = 0
 
     def find(self, sha: bytes) -> Script | None:
-        """The script with this digest, in any case."""
+        """Return the script with this digest, in any case."""
         return self.by_sha.get(sha) or self.by_sha.get(sha.lower())
 
     def add(self, script: Script) -> None:
-        """Keep it until `flush`."""
+        """Keep a script until `flush`."""
         self.by_sha[script.name] = self.by_body[script.body] = script
         self.body_bytes += len(script.body)
 
     def flush(self) -> None:
-        """Forget all of them, and the Lua that they ran in."""
+        """Forget all scripts, and the Lua that they ran in."""
         self.by_sha.clear()
         self.by_body.clear()
         self.body_bytes = 0
@@ -74,8 +74,8 @@ class Scripts:
 
 
 def shebang(body: bytes) -> tuple[Flags | None, int]:
-    """What a script says of itself in its first line (`#!lua flags=no-writes,allow-oom`), None if nothing; where its
-    code begins. Raises CommandError."""
+    """Return the flags in a script's first line (`#!lua flags=no-writes,allow-oom`), None if it has no such line, and
+    where its code begins. Raises CommandError."""
     if not body.startswith(b"#!"):
         return None, 0
     end = body.find(b"\n")

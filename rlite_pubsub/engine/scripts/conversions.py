@@ -1,4 +1,4 @@
-"""Replies of commands as Lua has them (script_lua.c), and Lua's values as arguments of commands."""
+"""Replies of commands as Lua values (script_lua.c), and Lua values as arguments of commands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHORTEST_POWER: Final = 10**17
 
 
 def argument(value: Any) -> bytes | None:
-    """A string or a number of Lua's as a command is given it; None: it is neither."""
+    """Return a Lua string or number as an argument; None if it is neither."""
     if type(value) is bytes:
         return value
     if type(value) is int:
@@ -48,13 +48,13 @@ class Refusal:
     __slots__ = ("kind", "text")
 
     def __init__(self, kind: bool | None, text: bytes) -> None:
-        """`kind`: whether it is the failure of a command, and was counted; None: the script must end."""
+        """`kind`: True if it is the failure of a command that was counted; None: the script must end."""
         self.kind = kind
         self.text = text
 
 
 def flat(reply: Reply) -> list[Reply]:
-    """What RESP2 has of a map or a set."""
+    """Return a map or a set as RESP2 has it."""
     kind = type(reply)
     if kind is _SET:
         return list(reply)
@@ -67,14 +67,14 @@ def flat(reply: Reply) -> list[Reply]:
 
 NOT_HANDED: Final = object()
 _LARGE_BYTES: Final = 1 << 16
-"""What is smaller Lua has room for, whatever it holds (MARGIN_BYTES of sandbox.py)."""
+"""Lua always has room for anything smaller (MARGIN_BYTES of sandbox.py)."""
 _MOST: Final = 256
 """Elements that are handed over one by one: they pass through Lua's stack."""
 
 
 def handed(reply: Reply, protocol: int) -> Any:
-    """What most commands answer, as one crossing hands it to Lua: what Lua has too as it is, (text, None, True) for a
-    status, (None, None, False, *elements) for an array of such. NOT_HANDED: it is to be made, by a `Conversion`."""
+    """Return a reply in the form that passes to Lua in one crossing: values that Lua has too as they are, (text, None,
+    True) for a status, (None, None, False, *elements) for an array of such. NOT_HANDED: a `Conversion` must make it."""
     kind = type(reply)
     if kind is bytes:
         return reply if len(reply) < _LARGE_BYTES else NOT_HANDED
@@ -111,7 +111,7 @@ def _handed_one_by_one(elements: list[Reply], protocol: int) -> Any:
 
 
 class Conversion:
-    """To values of one sandbox. To be used while it is unlimited."""
+    """Converts replies to values of one sandbox, while that is unlimited."""
 
     def __init__(self, table: Callable[[Any], Any]) -> None:
         """`table` makes a Lua table of a list or a dict."""
@@ -139,7 +139,7 @@ class Conversion:
         }
 
     def made(self, reply: Reply) -> Any:
-        """A value of Lua's for this reply."""
+        """Return a reply as a Lua value."""
         return self._makers[type(reply)](reply)
 
     def _null(self, reply: Reply) -> Any:

@@ -1,7 +1,7 @@
-"""How Python runs what is Lua's, and Lua has commands executed.
+"""How Python runs Lua code, and how Lua has commands executed.
 
-Where this package was compiled it is _crossing.c, which finds Lua's own functions in lupa's library: what a script of
-two calls passes then is a third of it. Else lupa's objects stand in between.
+In a compiled package this is _crossing.c, which finds Lua's own functions in lupa's library: that takes a script of two
+calls a third of the time. Otherwise lupa's objects stand in between.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Run: TypeAlias = Callable[[Called, int, list[bytes], int], Outcome]
 
 
 class Crossing(Protocol):
-    """Leads from one Lua to the commands and back."""
+    """Connects one Lua with the commands, both ways."""
 
     run_script: Run
     """With KEYS and ARGV as globals."""
@@ -37,17 +37,17 @@ class Crossing(Protocol):
     """What this Lua holds, and has not swept away."""
 
     def callable(self, function: Any) -> Called:
-        """What is to be run, of one of Lua's functions."""
+        """Return a Lua function in the form that can be run."""
 
     def set_protocol(self, protocol: int) -> None:
-        """Replies are to be those of RESP2 or RESP3 from now on."""
+        """Reply in RESP2 or RESP3 from now on."""
 
     def take(self) -> Reply:
-        """A reply to the script that is not as easily handed over."""
+        """Return a reply to the script that could not be handed over directly."""
 
 
 class LupasCrossing:
-    """Through lupa's objects, which `run_script` and `run_function` of sandbox.lua are."""
+    """Crosses through lupa's objects, which `run_script` and `run_function` of sandbox.lua are."""
 
     def __init__(
         self, lua: lua51.LuaRuntime, run_script: Callable[..., Outcome], run_function: Callable[..., Outcome]
@@ -63,7 +63,7 @@ class LupasCrossing:
         pass  # who executes knows it
 
     def take(self) -> Reply:
-        raise NotImplementedError  # nothing is left over
+        raise NotImplementedError  # nothing is left to take
 
 
 def _run_by(function: Callable[..., Outcome]) -> Run:
@@ -74,10 +74,10 @@ def _run_by(function: Callable[..., Outcome]) -> Run:
 
 
 class OwnCrossing:
-    """Through C."""
+    """Crosses through C."""
 
     def __init__(self, crossing: _crossing.Crossing, keep: Callable[[Any], int]) -> None:
-        """`keep` gives a function of Lua's a number."""
+        """`keep` gives a Lua function a number."""
         self._crossing = crossing
         self._keep = keep
         self.run_script: Run = crossing.run_script
@@ -108,8 +108,8 @@ def begin(
     has_room: Callable[[], bool],
     max_bytes: int,
 ) -> tuple[_crossing.Crossing, Any, Any] | None:
-    """A crossing in C, what sandbox.lua begins it with, and what unpacks for cmsgpack.lua; None where there can be
-    none. Nothing is executed without `has_room` once Lua uses this many bytes."""
+    """Return a crossing in C, what sandbox.lua begins it with, and what unpacks for cmsgpack.lua; None if C is not
+    available. Once Lua uses this many bytes, nothing is executed unless `has_room` agrees."""
     if _crossing_library is None or not _crossing_library.find_lua(lua51.__file__, Status, Refusal):
         return None
     crossing = _crossing_library.Crossing(lua, execute, has_room, max_bytes)

@@ -1,5 +1,5 @@
-"""A script's run: who executes what it calls, what is known of it while it lasts, and what becomes of its end: its
-reply, its error with the place where it was raised, and how both are counted."""
+"""A script's run: who executes its calls, what is known of it while it lasts, and its end: its reply, or its error with
+the place where it was raised, and how both are counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
 
 
 class ScriptSession(CommandSession):
-    """The session that executes what scripts call. Messages to it go nowhere."""
+    """The session that executes the calls of scripts. Messages to it are dropped."""
 
     @property
     def address(self) -> str:
@@ -30,11 +30,11 @@ class ScriptSession(CommandSession):
         self.said.clear()
 
     def close_now(self) -> None:
-        """It has no connection."""
+        """Do nothing: it has no connection."""
 
 
 class ScriptRun:
-    """One script's, while it lasts."""
+    """One run of a script."""
 
     __slots__ = ("allows_oom", "args", "caller", "command", "has_called", "is_dirty", "is_eval", "is_killed", "lack",
                  "name", "read_only", "reason", "since", "writes")  # fmt: skip
@@ -51,22 +51,22 @@ class ScriptRun:
         self.is_eval = program.is_eval
         self.read_only = read_only or program.writes_nothing
         self.allows_oom = program.allows_oom
-        self.lack = lack  # why what adds to what is kept is refused, before it has written anything
+        self.lack = lack  # why additions are refused before it has written anything
         self.has_called = False  # any command
         self.is_dirty = False  # it has called a command that writes
-        self.writes = False  # nobody else can be writing from here on
+        self.writes = False  # nobody else can write from here on
         self.is_killed = False
-        self.reason: BaseException | None = None  # why it can't go on, and what its end raises
+        self.reason: BaseException | None = None  # why it cannot go on, and what its end raises
         self.since = monotonic()
 
     def kill(self, reason: BaseException | None = None) -> None:
-        """It is to end, with an error that says so, or for this reason."""
+        """End the run, with an error that says so or with this reason."""
         self.is_killed = True
         self.reason = self.reason if reason is None else reason
 
 
 def reply_of(stats: Stats, run: ScriptRun, outcome: Outcome) -> Reply:
-    """The reply for the outcome of a run."""
+    """Return the reply for the outcome of a run."""
     encoded, failures, *place = outcome
     if encoded is None:
         return Error(_KILLED + _place(run, failures, place[0]))
@@ -80,7 +80,7 @@ def reply_of(stats: Stats, run: ScriptRun, outcome: Outcome) -> Reply:
     text = failures + _place(run, source, line)
     if is_counted:
         return Error(text)
-    stats.of(run.command).failed += 1  # the error itself is counted already
+    stats.of(run.command).failed += 1  # the error itself has been counted
     return Encoded(encoder.error(text))
 
 
@@ -91,7 +91,7 @@ def _place(run: ScriptRun, source: bytes | None, line: bytes | None) -> bytes:
 
 
 def _with_failures(stats: Stats, run: ScriptRun, encoded: bytes, failures: bytes, known: int) -> Reply:
-    """Errors that are, or are in, what a script has returned count as any do; this many of them have been counted."""
+    """Count the errors that a script returns, alone or inside its reply, except those counted already."""
     stats.of(run.command).failed += known
     if not failures:
         return Encoded(encoded)

@@ -1,14 +1,14 @@
-"""A script's run, as one command: what it calls is executed here, and nothing but its end is answered.
+"""A script's run, as one command: its calls are executed here, and only its end is answered.
 
 Promises, as of redis-server 7.0.15 (script.c):
- - A script is one command of its turn, so there is one commit for it. What it has written stays, however it ends.
- - Time stands still for keys: none goes because its time is over while a script looks.
- - It waits for nobody (law 9): a command that would block answers at once, and where another process is writing the
+ - A script is one command of its turn, so there is one commit for it. Its writes stay, however it ends.
+ - Time stands still for keys: none expires while a script runs.
+ - It waits for nobody (law 9): a command that would block answers at once, and if another process is writing the
    script stops before it has changed anything, and is run again.
- - Whatever it does is allowed to the user who runs it, and to nobody else.
+ - It may do what the user who runs it may, and no more.
 
-The way of a call is short on purpose: BullMQ's scripts have a dozen of them. So what is known of a command is looked up
-once (`Callee`), and what a command answers mostly is handed to Lua as it is.
+The path of a call is short on purpose: BullMQ's scripts have a dozen of them. So a command is looked up once
+(`Callee`), and most replies are handed to Lua as they are.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _FLATTENED: Final = frozenset((Map, dict, SetReply))
 
 
 class Callee:
-    """A command as scripts call it: what a call asks of its declaration, looked up once."""
+    """A command as scripts call it: the parts of its declaration that a call needs, looked up once."""
 
     __slots__ = ("adds", "changes", "command", "fewest", "handler", "is_allowed", "is_seen", "most", "reads", "writes")
 
@@ -81,18 +81,18 @@ class Callee:
 
 
 class OldReads(Exception):
-    """What a script has read another process has changed, before its own first write: it must start over."""
+    """Before the script's first write, another process has changed what the script has read: it must start over."""
 
 
 class Callees:
-    """All that the scripts of one Lua have called so far."""
+    """All commands that the scripts of one Lua have called so far."""
 
     def __init__(self) -> None:
         self.by_word: dict[bytes, Callee] = {}
         """By the first word of what is called, as scripts mostly write it."""
 
     def find(self, words: list[bytes]) -> Callee:
-        """The declaration of a command, in any spelling. Raises CommandError where there is none."""
+        """Return a command's declaration, in any spelling. Raises CommandError if there is none."""
         word = words[0]
         command = _SPELLINGS.get(word)
         if command is None or command.subcommands:
@@ -102,10 +102,10 @@ class Callees:
 
 
 class Runner:
-    """The Lua of one engine, and what runs in it."""
+    """The Lua of one engine, and its runs."""
 
     def __init__(self, engine: Engine, version: str) -> None:
-        """`version`: the Redis that scripts are told they run on."""
+        """`version`: the Redis version that scripts see."""
         self._engine = engine
         self._session = ScriptSession(engine)
         self._session.deny_blocking = self._session.in_script = True
@@ -134,8 +134,8 @@ class Runner:
         return script
 
     def load_library(self, source: bytes, seconds: float) -> list[Registered]:
-        """The functions that the code of a library registers. Raises SyntaxFailure, and LoadFailure, also if it takes
-        longer than that."""
+        """Return the functions that a library's code registers. Raises SyntaxFailure, and LoadFailure, also if it takes
+        longer than this."""
         self._load_until = monotonic() + seconds
         try:
             return self.sandbox.load_library(source)
@@ -151,11 +151,11 @@ class Runner:
         keys: int,
         read_only: bool,
     ) -> Reply:
-        """Run it for this session, whose request is `args`: this many of what stands behind the third are keys.
-        `call` is `run_script` or `run_function`. Raises CommandError; StoreHeld, if it must wait."""
+        """Run a program for this session, whose request is `args`: after the third argument come this many keys. `call`
+        is `run_script` or `run_function`. Raises CommandError; StoreHeld, if it must wait."""
         try:
             return self._run(caller, args, call, program, keys, read_only)
-        except OldReads:  # it holds the writer's lock now, and reads what nobody else can change
+        except OldReads:  # it holds the writer's lock now, so what it reads cannot change
             return self._run(caller, args, call, program, keys, read_only)
 
     def _run(
@@ -167,7 +167,7 @@ class Runner:
         keys: int,
         read_only: bool,
     ) -> Reply:
-        """Once. Raises OldReads, and has done nothing then."""
+        """Run it once. Raises OldReads, having done nothing."""
         assert self.running is None
         engine = self._engine
         keyspace = engine.keyspace
@@ -220,7 +220,7 @@ class Runner:
         return reply_of(engine.stats, run, outcome)
 
     def _lack(self) -> bytes | None:
-        """Why nothing can be added to what is kept."""
+        """Return why nothing can be added to the store; None if it can."""
         engine = self._engine
         if engine.memory_limit.bytes and not engine.memory_limit.makes_room():
             return errors.OUT_OF_MEMORY
@@ -240,10 +240,10 @@ class Runner:
                 b"OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'"
             )
 
-    # -- what sandbox.py calls a ScriptHost
+    # -- the ScriptHost of sandbox.py
 
     def execute_packed(self, packed: bytes) -> Any:
-        """As `execute`: what is too much for a call, each behind its length and a line's end."""
+        """Like `execute`, for arguments too many for a call: each after its length and a newline."""
         words: list[bytes] = []
         at = 0
         while at < len(packed):
@@ -253,7 +253,7 @@ class Runner:
         return self.execute(*words)
 
     def execute(self, *args: Any) -> Any:
-        """Execute a command for the script that runs."""
+        """Execute a command for the running script."""
         words: list[bytes] = []
         for each in args:
             word = each if type(each) is bytes else argument(each)
@@ -267,15 +267,15 @@ class Runner:
         return self._handed(self.execute_words(words))
 
     def fetch(self) -> Any:
-        """What `execute_words` has replied, if it was not handed over at once."""
+        """Return the reply of `execute_words`, if it was not handed over at once."""
         return self._handed(self._crossing.take())
 
     def has_room(self) -> bool:
-        """Whether Lua has any left for a reply."""
+        """Return whether Lua has room for a reply."""
         return self._used_bytes() <= MAX_BYTES or self.sandbox.has_room(0)
 
     def execute_words(self, words: list[bytes]) -> Any:
-        """Execute a command for the script that runs; its reply, or a Refusal."""
+        """Execute a command for the running script; return its reply, or a Refusal."""
         run = self.running
         assert run is not None
         try:
@@ -349,7 +349,7 @@ class Runner:
         return flat(reply) if kind in _FLATTENED and session.protocol == 2 else reply
 
     def _tell(self, run: ScriptRun, callee: Callee, words: list[bytes], duration_us: int) -> None:
-        """A command was executed: notify those who want to know."""
+        """Notify those who want to know that a command was executed."""
         engine, session, command = self._engine, self._session, callee.command
         engine.slowlog.note(session, command, words, duration_us)
         engine.latency.note_command(command, duration_us)
@@ -364,7 +364,7 @@ class Runner:
             engine.tracked.remember(run.caller, run.command, run.args)
 
     def _handed(self, reply: Any) -> Any:
-        """To Lua by lupa."""
+        """Hand a reply to Lua by lupa."""
         if type(reply) is Refusal:
             return reply.kind, reply.text
         ready = handed(reply, self._session.protocol)
@@ -379,8 +379,8 @@ class Runner:
         return made if has_room else (False, b"ERR not enough memory")
 
     def _take_writer(self, run: ScriptRun, command: Command) -> None:
-        """From here on nobody else writes, so what follows can be written. Raises StoreHeld, and OldReads where another
-        process has written since it read: nothing is done yet."""
+        """Take the writer's lock, so that what follows can be written. Raises StoreHeld, and OldReads if another
+        process has written since the script read: nothing has been done yet."""
         engine = self._engine
         if command.group == "pubsub":
             engine.hub.check_writer()
@@ -410,24 +410,24 @@ class Runner:
         return Refusal(True, text)
 
     def interrupt(self) -> bool:
-        """Whether what runs must end now."""
+        """Return whether the running script must end now."""
         if self._load_until:
             return monotonic() > self._load_until
         run = self.running
         return run is not None and is_over(self._engine, run)
 
     def log(self, level: int, text: bytes) -> None:
-        """For the server's log."""
+        """Write a line to the server's log."""
         if level >= _VERBOSITY.index(self._engine.settings["loglevel"]):
             log.log(_LEVELS[level], "%s", text[:_LONGEST_LOGGED].decode("utf-8", "backslashreplace"))
 
     def set_protocol(self, protocol: int) -> None:
-        """Replies are to be those of RESP2 or RESP3 from now on."""
+        """Reply in RESP2 or RESP3 from now on."""
         self._session.protocol = self._conversion.protocol = protocol
         self._crossing.set_protocol(protocol)
 
     def check_permission(self, *args: Any) -> bool | None:
-        """Whether the user may execute this; None: there is no such command."""
+        """Return whether the user may execute this; None if there is no such command."""
         words = [argument(each) or b"" for each in args]
         try:
             command = TABLE.resolve(words)
@@ -442,7 +442,7 @@ class Runner:
 
 
 def runner_of(engine: Engine) -> Runner:
-    """The engine's runner; it is made when the first script comes."""
+    """Return the engine's runner, made for the first script."""
     runner: Runner | None = engine.scripts.runner
     if runner is None:
         runner = engine.scripts.runner = Runner(engine, engine.redis_version)

@@ -1,12 +1,12 @@
-"""The Lua in which scripts run: what they see is made by sandbox.lua, which stands beside this.
+"""The Lua in which scripts run: sandbox.lua, beside this file, makes what they see.
 
 Promises:
- - A script has at most `max_bytes` of memory; what asks for more fails in it ("not enough memory").
+ - A script has at most `max_bytes` of memory; a request for more fails in it ("not enough memory").
  - It is asked now and then whether it may go on (`ScriptHost.interrupt`): after each TICKS of Lua's instructions.
  - It reaches nothing of Python, of the system, or of other scripts.
 
-Lua raises errors by long jumps, which must not pass through Python: so nothing that Python hands to Lua may find it
-without memory. While Python is at work there is no limit; code that hands over much asks first (`has_room`).
+Lua raises errors by long jumps, which must not pass through Python: so Lua must never run out of memory while Python
+hands it something. While Python works there is no limit; code that hands over much asks first (`has_room`).
 """
 
 from __future__ import annotations
@@ -33,50 +33,50 @@ Registered: TypeAlias = tuple[bytes, bytes | None, Flags, Called]
 """What redis.register_function was told: name, description, flags, callback."""
 
 TICKS: Final = 100_000
-"""As in Redis: about a millisecond's work."""
+"""As in Redis: about a millisecond of work."""
 MARGIN_BYTES: Final = 4 << 20
-"""Of the memory that a script may have, kept for what Python hands over."""
+"""The part of a script's memory that is kept for what Python hands over."""
 LEFT_BYTES: Final = 16 << 20
-"""What scripts may leave behind for Lua to sweep at its leisure."""
+"""How much garbage scripts may leave for Lua to collect at its leisure."""
 _REFERENCES: Final = 8192
 """To values of Lua's that Python may hold without Lua's asking for memory: more than a function can have arguments."""
 _SOURCE: Final = Path(__file__).with_name("sandbox.lua")
 
 
 class ScriptHost(Protocol):
-    """What scripts ask for. None of these raises, or calls into Lua."""
+    """The services that scripts ask for. None of these raises, or calls into Lua."""
 
     def execute(self, *args: Value) -> Value:
-        """A command's reply; (text, None, True) of a status, (None, None, False, *elements) of an array. Or
-        (is_counted, text) of an error, (None, text) where the script must end."""
+        """Return a command's reply; (text, None, True) for a status, (None, None, False, *elements) for an array; or
+        (is_counted, text) for an error, (None, text) if the script must end."""
 
     def execute_words(self, words: list[bytes]) -> Reply | Refusal:
-        """The same as the command has it, and said by C."""
+        """Like `execute`, called from C, with the reply as the command gives it."""
 
     def has_room(self) -> bool:
-        """Whether Lua has any left for a reply. C asks before `execute_words`, where there is not much."""
+        """Return whether Lua has room for a reply. C asks before `execute_words`, when there is little."""
 
     def fetch(self) -> Value:
-        """As `execute`: a reply of `execute_words` that C did not hand over."""
+        """Like `execute`: return a reply of `execute_words` that C did not hand over."""
 
     def execute_packed(self, packed: bytes) -> Value:
-        """The same for more arguments than a function can have: each behind its length and a line's end."""
+        """Like `execute`, for more arguments than a function can have: each after its length and a newline."""
 
     def interrupt(self) -> bool:
-        """Whether the script must end now."""
+        """Return whether the script must end now."""
 
     def log(self, level: int, text: bytes) -> None:
-        """For the server's log."""
+        """Write a line to the server's log."""
 
     def set_protocol(self, protocol: int) -> None:
-        """Replies are to be those of RESP2 or RESP3 from now on."""
+        """Reply in RESP2 or RESP3 from now on."""
 
     def check_permission(self, *args: Value) -> bool | None:
-        """Whether the user may execute this; None: there is no such command."""
+        """Return whether the user may execute this; None if there is no such command."""
 
 
 class SyntaxFailure(Exception):
-    """A source that is no Lua."""
+    """The source is not valid Lua."""
 
     def __init__(self, text: bytes) -> None:
         super().__init__(text.decode("latin-1"))
@@ -84,7 +84,7 @@ class SyntaxFailure(Exception):
 
 
 class LoadFailure(Exception):
-    """Code of a library that could not be run to its end."""
+    """A library's code could not be run to its end."""
 
     def __init__(self, text: bytes) -> None:
         super().__init__(text.decode("latin-1"))
@@ -95,7 +95,7 @@ class Sandbox:
     """One Lua state with what all scripts share."""
 
     def __init__(self, host: ScriptHost, version: str, max_bytes: int) -> None:
-        """`version`: the Redis that scripts are told they run on."""
+        """`version`: the Redis version that scripts see."""
         self._lua = LuaRuntime(
             encoding=None,
             unpack_returned_tuples=True,
@@ -145,10 +145,10 @@ class Sandbox:
         self.swept_at_bytes = self.base_bytes + LEFT_BYTES
 
     def compile(self, source: bytes, name: bytes) -> Function:
-        """A function of this source; `name` as Lua has names of chunks ("@user_script").
-        Raises SyntaxFailure."""
+        """Compile a function from this source; `name` is Lua's name of the chunk ("@user_script"). Raises
+        SyntaxFailure."""
         if source[:1] == b"\x1b":
-            source = b" " + source  # compiled code could do anything: it is read as source
+            source = b" " + source  # compiled code could do anything: it is always read as source
         if not self.has_room(8 * len(source)):
             raise SyntaxFailure(b"not enough memory")
         try:
@@ -165,7 +165,7 @@ class Sandbox:
         return self._own(function)
 
     def load_library(self, source: bytes) -> list[Registered]:
-        """The functions that the code of a library registers. Raises SyntaxFailure, LoadFailure."""
+        """Return the functions that a library's code registers. Raises SyntaxFailure, LoadFailure."""
         function = self.compile(source, b"@user_function")
         outcome = self._load_library(function)
         if outcome is None:
@@ -185,26 +185,26 @@ class Sandbox:
 
     @property
     def held_bytes(self) -> int:
-        """What scripts hold, and have left behind; what they find takes about a megabyte, always."""
+        """The memory that scripts hold and have left behind, without the megabyte or so that is always there."""
         return int(max(self.used_bytes() - self.base_bytes, 0))
 
     def has_room(self, size_bytes: int) -> bool:
-        """Whether so much may be handed to Lua. What nobody refers to any more is swept away for it."""
+        """Return whether this much may be handed to Lua, collecting garbage if that is needed."""
         if self.used_bytes() + size_bytes < self.max_bytes:
             return True
         self._lua.gccollect()
         return self.used_bytes() + size_bytes < self.max_bytes
 
     def unlimited(self) -> None:
-        """Python is at work: Lua must not find itself without memory."""
+        """Lift the memory limit while Python works: Lua must not run out of memory then."""
         self._lua.set_max_memory(0)
 
     def limited(self) -> None:
-        """Scripts are."""
+        """Apply the memory limit while scripts run."""
         self._lua.set_max_memory(self.max_bytes + MARGIN_BYTES)
 
     def sweep(self) -> None:
-        """Give back what the last script has left."""
+        """Release what the last script has left."""
         self._lua.gccollect()
 
 

@@ -1,10 +1,10 @@
 """Compiled Lua without tail calls.
 
 A function that is called last ("return redis.call(...)") takes the place of its caller: the line from which it was
-called is forgotten, and an error can't tell of it. In Redis what is called so is mostly C's, for which Lua keeps the
-caller. Here it is Lua's, so that no such call may forget anything.
+called is forgotten, and errors cannot name it. In Redis the called function is mostly in C, for which Lua keeps the
+caller. Here it is in Lua, so tail calls must not happen.
 
-What string.dump of Lua 5.1 writes:
+The output of string.dump in Lua 5.1:
 
     "\\x1bLua" | 0x51 | 0 | little endian? | size of an int | a size_t | an instruction | a number | integral?
     function: name (string) | line, last line (ints) | 4 bytes | code | constants | functions | lines | locals | outer
@@ -74,7 +74,7 @@ class _Reader:
 
 
 def without_tail_calls(binary: bytes) -> bytes:
-    """The same function, in which each call returns to its caller; the very same bytes if it does already."""
+    """Return the same function with each call returning to its caller; the very same bytes if that is so already."""
     reader = _Reader(binary)
     reader.function()
     return bytes(reader.binary) if reader.found else binary

@@ -1,1 +1,1 @@
-"""Settings: which directives there are, their values, and the configuration file."""
+"""Settings: the directives, their values, and the configuration file."""

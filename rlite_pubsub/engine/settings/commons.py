@@ -1,11 +1,10 @@
-"""The settings, the users and the libraries of functions that are the store's: all of its processes have the same,
-servers and programs alike.
+"""The settings, the users and the libraries of functions that belong to the store ("the commons"): all of its processes
+have the same, servers and programs alike.
 
-What a process's configuration file or flags set at its start becomes the store's; what they do not set it takes from
-the
-store. A later change is written to the store before it is answered, and the other processes are notified:
-a process looks before the requests of its next turn (a number in shared memory says whether there is anything to see),
-so that what is executed after a CONFIG SET was answered goes by it, wherever it is executed.
+What a process's configuration file or flags set at its start becomes the store's; everything else it takes from the
+store. A later change is written to the store before it is answered, and the other processes are notified: a process
+looks before the requests of its next turn (a number in shared memory says whether there is anything new), so that
+whatever is executed after a CONFIG SET was answered obeys it, in every process.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ KEPT_IN_STORE = frozenset((*SHARED, "retain", "requirepass"))
 
 
 class Commons:
-    """As one process knows them."""
+    """The commons as one process knows them."""
 
     def __init__(
         self,
@@ -50,9 +49,9 @@ class Commons:
         post: Post,
         changed: Callable[[], None],
     ) -> None:
-        """`changed` is called when others may have changed something. Raises StoreError where they can't be read; where
-        what was said at the start can't be written, it holds here, and `cron` tries again."""
-        self.hint = store.routes.numbers  # the third is another one when there is something new
+        """`changed` is called when others may have changed something. Raises StoreError if they cannot be read; if what
+        was said at the start cannot be written, it applies here, and `cron` tries again."""
+        self.hint = store.routes.numbers  # the third changes when there is something new
         self.seen = -1
         self._settings = settings
         self._users = users
@@ -72,7 +71,7 @@ class Commons:
             settings.on_change(name, partial(self._put_setting, name))
 
     def refresh(self) -> None:
-        """Go by what the store says. Raises StoreError."""
+        """Take over the store's state. Raises StoreError."""
         seen = self.hint[2]
         found, libraries = self._store.data.read(_read)
         self._is_following = True
@@ -88,7 +87,7 @@ class Commons:
         self._changed()
 
     def look_around(self) -> None:
-        """As `look`, if there is anything to see: before the requests of a turn. Never fails."""
+        """Look for changes by others, before the requests of a turn. Never fails."""
         if self.hint[2] != self.seen:
             try:
                 self.refresh()
@@ -96,7 +95,7 @@ class Commons:
                 log.warning("Can't see what other processes have set: %s", failure)
 
     def cron(self) -> None:
-        """Now and then."""
+        """Look for changes, and write what is still owed."""
         self.look_around()
         if self._owed or self._owes_password:
             self._pay()
@@ -108,7 +107,7 @@ class Commons:
             log.warning("The store says %s %s, which can't be: %s", name, text.decode("utf-8", "replace"), refusal)
 
     def _pay(self) -> None:
-        """Have the store say what was said at the start."""
+        """Write what was said at the start to the store."""
         values = {name: self._settings.text(name) for name in self._owed}
         try:
             if values:
@@ -141,14 +140,14 @@ class Commons:
         self._write(lambda txn: shared_settings.put_users(txn, lines))
 
     def _write(self, work: Callable[[Txn], int | None]) -> None:
-        """Commit, then let all others know. Raises StoreError."""
+        """Commit, then notify all others. Raises StoreError."""
         version = self._store.data.write(work)
         if version is not None:
             self._tell(version)
 
     def _tell(self, version: int) -> None:
-        """What all have in common has this version now."""
-        self._store.routes.announce_commons(version)  # and we look, too: somebody else may have been quicker
+        """Announce a version of the commons."""
+        self._store.routes.announce_commons(version)  # and we look, too: another process may have been quicker
         own = self._post.own
         for subscriber in self._store.live.read(subscribers.records):
             if subscriber != own:

@@ -1,4 +1,4 @@
-"""The directives whose values are made of several parts, each with its own reading and its own words of refusal."""
+"""The directives whose values have several parts, each with its own way of reading and its own error texts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CLASSES = {b"normal": "normal", b"slave": "replica", b"replica": "replica", b"p
 
 
 class OutputLimitsByClass(ValueKind):
-    """`class hard soft seconds`, for one or more classes; the others keep what they have."""
+    """`class hard soft seconds`, for one or more classes; the others keep their limits."""
 
     many = True
 
@@ -198,7 +198,7 @@ class Percentiles(ValueKind):
 
 
 class BacklogSize(Memory):
-    """Brought up to the least that Redis works with."""
+    """A backlog size, raised to the least that Redis works with."""
 
     def parse(self, words: Sequence[bytes], old: Any) -> int:
         return max(super().parse(words, old), 16 * 1024)

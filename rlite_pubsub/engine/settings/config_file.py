@@ -1,7 +1,8 @@
 """The configuration file: read into settings at the start, and brought up to date by CONFIG REWRITE.
 
-The format is redis.conf's. A bad value stops the start and names its line; what Redis knows and we do not is a warning.
-Rewriting keeps comments, order and unknown lines, and either replaces the file whole or leaves it as it was.
+The format is redis.conf's. A bad value stops the start, naming its line; a directive that Redis has and we do not is
+only a warning. Rewriting keeps comments, order and unknown lines, and either replaces the file whole or leaves it as it
+was.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _ALWAYS_WRITTEN = frozenset(("dir",))
 
 
 class ConfigFileError(Exception):
-    """The configuration cannot be used; the message is what the user shall see."""
+    """The configuration cannot be used; the message is for the user."""
 
 
 class ConfigReader:
@@ -45,7 +46,7 @@ class ConfigReader:
         self._depth = 0
 
     def read(self, text: bytes, options: bytes = b"") -> None:
-        """Put `text` into effect and then `options`, which come from a command line and must all be known."""
+        """Apply `text` and then `options`, which come from a command line and must all be known."""
         lines = text.split(b"\n")
         first_option = len(lines)
         lines += options.split(b"\n")
@@ -97,14 +98,16 @@ class ConfigReader:
         self.settings.set(name, words)
 
     def _more_save_points(self, words: list[bytes]) -> list[bytes]:
-        """The first `save` replaces the defaults, those after it add to it, an empty one starts again from nothing."""
+        """Return the words after one more line: the first `save` replaces the defaults, later ones add to it, an empty
+        one starts over."""
         if self._save_is_said and words not in ([], [b""]):
             words = self.settings.text("save").split() + words
         self._save_is_said = True
         return words
 
     def _user(self, words: list[bytes]) -> None:
-        """Taken in when the server starts. What may still be right then, a command's name, is not looked at here."""
+        """Note a user for the start of the server. What may still turn out right then, such as a command's name, is not
+        checked here."""
         name, rules = words[1], words[2:]
         if name in self.settings.users:
             raise SettingError(
@@ -143,13 +146,13 @@ class ConfigReader:
 
 
 def _without_secrets(line: bytes) -> bytes:
-    """A link's URL may have a password."""
+    """Hide a link's URL, which may have a password."""
     words = line.split()
     return b"%b %b ..." % (words[0], words[1]) if len(words) > 2 and words[0].lower() == LINK.encode() else line
 
 
 def _matching(pattern: bytes) -> list[bytes]:
-    """The files that an include names; only a pattern may name none."""
+    """Return the files that an include names; only a pattern may match none."""
     if not set(pattern) & set(b"*?["):
         return [pattern]
     import glob  # late, as tempfile below: few starts need it, and all wait for it
@@ -158,7 +161,7 @@ def _matching(pattern: bytes) -> list[bytes]:
 
 
 def file_text(path: str | bytes) -> bytes:
-    """A configuration file's content. Raises ConfigFileError."""
+    """Return a configuration file's content. Raises ConfigFileError."""
     try:
         return Path(os.fsdecode(path)).read_bytes()
     except OSError as error:
@@ -166,7 +169,7 @@ def file_text(path: str | bytes) -> bytes:
 
 
 def read_password(settings: Settings) -> None:
-    """Put the password that `requirepass-file` names into effect. Raises ConfigFileError."""
+    """Apply the password in the file that `requirepass-file` names. Raises ConfigFileError."""
     path = settings["requirepass-file"]
     if not path:
         return
@@ -181,8 +184,8 @@ def read_password(settings: Settings) -> None:
 def rewrite(
     path: str | Path, settings: Settings, users: Iterable[bytes] | None = None, *, everything: bool = False
 ) -> None:
-    """Make the file say what the settings are now; defaults that it does not mention only on demand. `users`:
-    the lines of all users; None leaves those that are there. Raises OSError."""
+    """Rewrite the file to match the present settings; defaults that it does not mention are added only with
+    `everything`. `users`: the lines of all users; None leaves those in the file. Raises OSError."""
     path = Path(os.path.realpath(path))
     try:
         old = path.read_bytes()
@@ -194,14 +197,15 @@ def rewrite(
 def rewritten(
     old: bytes, settings: Settings, users: Iterable[bytes] | None = None, *, everything: bool = False
 ) -> bytes:
-    """The new content: each directive's first lines are replaced, its surplus lines go, new ones follow at the end."""
+    """Return the new content: each directive's first lines are replaced, its surplus lines are removed, new ones follow
+    at the end."""
     lines: list[bytes | None] = [line.strip(_BLANKS) for line in old.removesuffix(b"\n").split(b"\n")] if old else []
     places = _places(lines)
     added = []
     wanted: dict[str, list[bytes]] = {}
     for name, directive in DIRECTIVES.items():
         if name == "requirepass" and settings["requirepass-file"]:
-            continue  # it stands there, and nowhere else
+            continue  # it stands there and nowhere else
         if name in places or everything or name in _ALWAYS_WRITTEN or not settings.is_default(name):
             wanted[name] = [b"%b %b" % (name.encode(), text) for text in directive.kind.lines(settings[name])]
     if users is not None:
@@ -221,7 +225,7 @@ def rewritten(
 
 
 def _places(lines: list[bytes | None]) -> dict[str, list[int]]:
-    """Where each directive stands in the file."""
+    """Return the lines of each directive in the file."""
     places: dict[str, list[int]] = {}
     for number, line in enumerate(lines):
         words = inline.split(line) if line and not line.startswith(b"#") else None
@@ -234,7 +238,8 @@ def _places(lines: list[bytes | None]) -> dict[str, list[int]]:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """The file changes at once and for good, or not at all. A new one is its owner's alone: it may hold a password."""
+    """Replace the file at once and durably, or not at all. Only its owner may read a new one: it may hold a
+    password."""
     import tempfile
 
     descriptor, temporary = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)

@@ -1,7 +1,7 @@
 """What a directive is: a name, a default, when it may be changed, and a kind, which reads and prints its values.
 
-The kinds keep redis-server's rules to the letter: which spellings are taken, the bounds, the texts of refusals.
-A kind reads words (bytes, already split) and either gives a typed value or raises SettingError.
+The kinds keep redis-server's rules to the letter: accepted spellings, bounds, error texts. A kind reads words (bytes,
+already split) and either gives a typed value or raises SettingError.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ INT_MIN, INT_MAX, UINT_MAX = -(2**31), 2**31 - 1, 2**32 - 1
 
 
 class SettingError(Exception):
-    """A value that is refused; `text` says why, in Redis's words."""
+    """A value is refused; `text` says why, in Redis's words."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -24,7 +24,7 @@ class SettingError(Exception):
 
 
 class ValueKind:
-    """How the values of a directive are read and printed."""
+    """A kind of value: how a directive's values are read and printed."""
 
     many = False
     """Whether a value may be several words."""
@@ -32,15 +32,15 @@ class ValueKind:
     """Whether a NUL is a byte like others; elsewhere it ends a word, as in C."""
 
     def parse(self, words: Sequence[bytes], old: Any) -> Any:
-        """The typed value; `old` is the present one, for kinds of which a part may be set."""
+        """Return the typed value; `old` is the present one, for kinds that can be set in part."""
         raise NotImplementedError
 
     def text(self, value: Any) -> bytes:
-        """As CONFIG GET prints it."""
+        """Return the value as CONFIG GET prints it."""
         raise NotImplementedError
 
     def lines(self, value: Any) -> list[bytes]:
-        """As a configuration file says it, the directive's name left off; one line each."""
+        """Return the value as lines of a configuration file, without the directive's name."""
         return [self.text(value)]
 
 
@@ -69,7 +69,7 @@ class Directive(NamedTuple):
 
 
 class YesNo(ValueKind):
-    """A bool."""
+    """yes or no, as a bool."""
 
     def parse(self, words: Sequence[bytes], old: Any) -> bool:
         word = words[0].lower()
@@ -82,7 +82,7 @@ class YesNo(ValueKind):
 
 
 class AnyText(ValueKind):
-    """Bytes, as they come; `check` may refuse them."""
+    """Any text, as bytes; `check` may refuse it."""
 
     def __init__(self, check: Callable[[bytes], None] | None = None) -> None:
         self.check = check
@@ -100,7 +100,7 @@ class AnyText(ValueKind):
 
 
 class Password(AnyText):
-    """Any bytes at all."""
+    """Any bytes."""
 
     binary = True
 
@@ -118,19 +118,19 @@ class Choice(ValueKind):
         return value
 
     def one(self, word: bytes) -> bytes:
-        """The value that a word means. Raises SettingError."""
+        """Return the value that a word means. Raises SettingError."""
         meaning = self.meanings.get(word.decode("latin-1").lower())
         if meaning is None:
             raise self.refusal()
         return meaning
 
     def refusal(self) -> SettingError:
-        """Names all the words that would do."""
+        """Return the error that names all accepted words."""
         return SettingError("argument(s) must be one of the following: " + ", ".join(self.meanings))
 
 
 class ShutdownFlags(ValueKind):
-    """What a signal's shutdown shall do: a tuple of words, empty for the default."""
+    """What a shutdown by a signal does: a tuple of words, empty for the default."""
 
     many = True
     flags = Choice("default", "save", "nosave", "now", "force")
@@ -173,7 +173,7 @@ class Number(ValueKind):
         return format(value, self.bound_format).encode()
 
     def read(self, word: bytes) -> int | None:
-        """The number that a word says, or None."""
+        """Return the number that a word spells, or None."""
         return whole_number(word)
 
     def _bound(self, value: int) -> None:
@@ -183,14 +183,14 @@ class Number(ValueKind):
 
 
 class Frequency(Number):
-    """Taken as a hint, and so brought within bounds instead of refused."""
+    """A number that is only a hint: it is brought within bounds instead of refused."""
 
     def parse(self, words: Sequence[bytes], old: Any) -> int:
         return min(max(super().parse(words, old), 1), 500)
 
 
 class Octal(Number):
-    """File permissions."""
+    """File permissions, in octal."""
 
     unparsable = "argument couldn't be parsed as an octal number"
     bound_format = "o"
@@ -248,7 +248,7 @@ def declare(
     meaning: str = "",
     ours: bool = False,
 ) -> Directive:
-    """A directive; a default of several words is split at blanks."""
+    """Return a directive; a default of several words is split at blanks."""
     words = tuple(default.encode().split(b" ")) if kind.many else (default.encode(),)
     return Directive(name, kind, words, frozenset(flags.split()), alias, meaning, ours)
 
@@ -257,29 +257,29 @@ _YES_NO, _TEXT = YesNo(), AnyText()
 
 
 def yes_no(name: str, default: str, flags: str = "", **more: Any) -> Directive:
-    """A directive that is on or off."""
+    """Return a directive that is on or off."""
     return declare(name, _YES_NO, default, flags, **more)
 
 
 def text(name: str, default: str, flags: str = "", **more: Any) -> Directive:
-    """A directive that takes any one word."""
+    """Return a directive that takes any one word."""
     return declare(name, _TEXT, default, flags, **more)
 
 
 def choice(name: str, default: str, words: str, flags: str = "", **more: Any) -> Directive:
-    """A directive that takes one of a few words."""
+    """Return a directive that takes one of a few words."""
     return declare(name, Choice(*words.split()), default, flags, **more)
 
 
 def number(
     name: str, default: int, low: int, high: int, flags: str = "", *, unsigned: bool = False, **more: Any
 ) -> Directive:
-    """A directive that takes an integer."""
+    """Return a directive that takes an integer."""
     return declare(name, Number(low, high, unsigned=unsigned), str(default), flags, **more)
 
 
 def size(
     name: str, default: str, low: int, high: int, flags: str = "", *, unsigned: bool = False, **more: Any
 ) -> Directive:
-    """A directive that takes a count of bytes."""
+    """Return a directive that takes a count of bytes."""
     return declare(name, Memory(low, high, unsigned=unsigned), default, flags, **more)

@@ -1,4 +1,4 @@
-"""The table of directives: those with a meaning here. Redis's others, whose values are merely kept, are in ignored.py.
+"""The table of directives that have an effect. Redis's others, whose values are merely kept, are in ignored.py.
 
 All of redis-server 7.0.15's directives are there, with its types, bounds and defaults. Three defaults differ:
 
@@ -89,14 +89,14 @@ MEANINGFUL: tuple[Directive, ...] = (
         "repl-backlog-size",
         BacklogSize(1, LONG_MAX),
         "1mb",
-        meaning="How much of what replicas were told is kept, so that one that was cut off goes on where it was.",
+        meaning="Bytes of the replication stream that are kept, so that a replica that was cut off can resume.",
     ),
     number(
         "repl-backlog-ttl",
         3600,
         0,
         LONG_MAX,
-        meaning="For so many seconds after the last replica has gone it is still written; 0 for ever.",
+        meaning="Seconds for which the replication stream is written after the last replica has gone; 0 for ever.",
     ),
     number(
         "repl-ping-replica-period",
@@ -104,7 +104,7 @@ MEANINGFUL: tuple[Directive, ...] = (
         1,
         INT_MAX,
         alias="repl-ping-slave-period",
-        meaning="Seconds after which replicas are sent a PING where nothing else is.",
+        meaning="Seconds between PINGs to replicas.",
     ),
     number(
         "min-replicas-to-write",
@@ -112,7 +112,7 @@ MEANINGFUL: tuple[Directive, ...] = (
         0,
         INT_MAX,
         alias="min-slaves-to-write",
-        meaning="Refuse writes with fewer replicas that have been heard lately; 0 for none.",
+        meaning="Refuse writes while fewer replicas than this have been heard lately; 0 for none.",
     ),
     number(
         "min-replicas-max-lag",
@@ -120,7 +120,7 @@ MEANINGFUL: tuple[Directive, ...] = (
         0,
         INT_MAX,
         alias="min-slaves-max-lag",
-        meaning="A replica has been heard lately if it has said so much in that many seconds.",
+        meaning="Seconds within which a replica must have been heard for min-replicas-to-write.",
     ),
     text("aclfile", "", "immutable", meaning="File of users, one a line, in the format of ACL LIST."),
     choice(
@@ -442,8 +442,8 @@ OURS: tuple[Directive, ...] = (
         0,
         INT_MAX,
         ours=True,
-        meaning="Warn of a durable subscriber that is away when its oldest message has waited so many seconds; 0 for "
-        "never.",
+        meaning="Warn of a durable subscriber that is away when its oldest message has waited for this many seconds; 0 "
+        "for never.",
     ),
     number(
         "warn-group-lag",
@@ -483,7 +483,7 @@ OURS: tuple[Directive, ...] = (
         0,
         INT_MAX,
         ours=True,
-        meaning="Warn of a link to another server that has been down for so many seconds, or can't bring a topic over; "
+        meaning="Warn of a link to another server that has been down for this many seconds, or can't transfer a topic; "
         "0 for never.",
     ),
     text(
@@ -649,7 +649,7 @@ PRIMARY: dict[str, str] = {name: name for name in DIRECTIVES} | {
 
 
 def markdown() -> str:
-    """The reference's table of directives."""
+    """Return the reference's table of directives."""
     rows = ["| directive | default | meaning |", "|---|---|---|"]
     for directive in (*MEANINGFUL, *OURS):
         default = b" ".join(directive.default).decode()

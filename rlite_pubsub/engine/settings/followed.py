@@ -1,4 +1,4 @@
-"""What the parts that know no settings are told of them, at first and at every change."""
+"""Passing settings to the parts that know no settings, at first and at every change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OF_NODES = "stream-node-max-entries", "stream-node-max-bytes"
 
 
 def outbox_limits(settings: Settings) -> Limits:
-    """How much may wait for a slow reader."""
+    """Return how much may wait for a slow reader."""
     return Limits(
         spill_threshold_bytes=settings["spill-threshold"],
         normal=settings[_LIMITS].normal,
@@ -35,13 +35,13 @@ def outbox_limits(settings: Settings) -> Limits:
 
 
 def allowance(settings: Settings) -> Allowance:
-    """As much of the mailbox of the whole process, into which other processes put what is for its sessions."""
+    """Return the same limit for the mailbox of the whole process, which other processes fill."""
     hard_bytes, soft_bytes, soft_seconds = settings[_LIMITS].pubsub
     return Allowance(hard_bytes, soft_bytes, soft_seconds, settings["slow-subscriber-policy"] == b"drop-oldest")
 
 
 def limit_outboxes(settings: Settings, pressure: Pressure, membership: Membership | None) -> None:
-    """How much may wait for a slow reader, here and in other processes. Raises StoreError."""
+    """Apply the limits for slow readers, here and in other processes. Raises StoreError."""
     if membership is not None:
         membership.allow(allowance(settings))
 
@@ -58,19 +58,19 @@ def limit_outboxes(settings: Settings, pressure: Pressure, membership: Membershi
 
 
 def durability(settings: Settings) -> Durability:
-    """When a commit is brought to the disk."""
+    """Return when a commit is brought to the disk."""
     policy: Durability = settings["appendfsync"].decode()
     return policy
 
 
 def keep_durables(settings: Settings, lifetimes: Lifetimes) -> None:
-    """What a durable subscriber is kept for and how much of its mail, where it does not say."""
+    """Apply the default lifetime and mailbox limit of durable subscribers."""
     names = "durable-subscriber-ttl", "durable-subscriber-max-bytes"
     settings.follow(names, lambda: lifetimes.set_defaults(*[settings[name] for name in names]))
 
 
 def pack_collections(settings: Settings, keyspace: Keyspace) -> None:
-    """What is small enough for one record."""
+    """Apply the limits up to which a collection is one record."""
     names = (
         "hash-max-listpack-entries",
         "hash-max-listpack-value",
@@ -82,6 +82,6 @@ def pack_collections(settings: Settings, keyspace: Keyspace) -> None:
 
 
 def node_limits(settings: Settings) -> NodeLimits:
-    """How much a node of Redis's would take."""
+    """Return how much a node would take in Redis."""
     limits = settings[OF_NODES[0]], settings[OF_NODES[1]]
     return DEFAULT_LIMITS if limits == tuple(DEFAULT_LIMITS) else NodeLimits(limits)

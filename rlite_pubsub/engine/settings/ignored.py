@@ -1,4 +1,5 @@
-"""Redis's directives that mean nothing here: checked, kept, shown and settable, so that who sets them goes on."""
+"""Redis's directives that have no effect here: they are checked, kept, shown and settable, so that programs that set
+them work."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from rlite_pubsub.engine.settings.tls_directives import KEPT_TLS
 
 
 def file_name(directive: str, noun: str, *, empty: bool = False) -> Callable[[bytes], None]:
-    """A check that refuses paths, and empty names unless they are allowed."""
+    """Return a check that refuses paths, and empty names unless they are allowed."""
 
     def check(value: bytes) -> None:
         if not value and not empty:
@@ -58,7 +59,7 @@ def title_template(value: bytes) -> None:
 
 
 class NeverYes(YesNo):
-    """What Debian's redis-server cannot switch on."""
+    """A switch that Debian's redis-server cannot turn on."""
 
     def parse(self, words: Sequence[bytes], old: Any) -> bool:
         if super().parse(words, old):

@@ -30,8 +30,8 @@ _MINUTES: Final = re.compile("[0-9]+m")
 
 
 def moment_of(word: str, now_ms: int, zone: tzinfo | None = None) -> int | None:
-    """In ms after 1970, and 0 if it is earlier; None if it is neither. A time without a zone is in this one, by default
-    this machine's."""
+    """Return a moment in ms since 1970, 0 if it is earlier; None if the word is not a moment. A time without a zone is
+    in `zone`, by default this machine's."""
     if not _IS_MOMENT.fullmatch(word):
         return None
     if "-" not in word:
@@ -42,5 +42,5 @@ def moment_of(word: str, now_ms: int, zone: tzinfo | None = None) -> int | None:
         moment = moment.replace(tzinfo=zone)
     try:
         return max(0, int(moment.timestamp() * 1000))
-    except (ValueError, OverflowError, OSError):  # a zone of this machine that takes it past the years 1 to 9999
+    except (ValueError, OverflowError, OSError):  # a local zone that moves it outside the years 1 to 9999
         return None

@@ -28,24 +28,24 @@ _SIZE = re.compile(rb"([1-9][0-9]{0,18})(b|kb|mb|gb|k|g)")
 
 
 def age_ms(word: bytes) -> int | None:
-    """The milliseconds that a word like `7d` says; None if it says none."""
+    """Return the milliseconds of a word like `7d`; None if it is not an age."""
     match = _AGE.fullmatch(word.lower())
     return _within(int(match[1]) * _AGES_MS[match[2]]) if match else None
 
 
 def size_bytes(word: bytes) -> int | None:
-    """The bytes that a word like `512mb` says; None if it says none."""
+    """Return the bytes of a word like `512mb`; None if it is not a size."""
     match = _SIZE.fullmatch(word.lower())
     return _within(int(match[1]) * _SIZES[match[2]]) if match else None
 
 
 def count(word: bytes) -> int | None:
-    """A number, from 1 on."""
+    """Return a number of at least 1; None if the word is not one."""
     return _within(int(word)) if _NUMBER.fullmatch(word) else None
 
 
 def age_text(milliseconds: int) -> bytes:
-    """In the largest unit up to days that says it exactly."""
+    """Return an age in the largest unit up to days that is exact."""
     for unit in (b"d", b"h", b"min", b"s"):
         if milliseconds % _AGES_MS[unit] == 0:
             return b"%d%b" % (milliseconds // _AGES_MS[unit], unit)
@@ -53,7 +53,7 @@ def age_text(milliseconds: int) -> bytes:
 
 
 def size_text(size: int) -> bytes:
-    """In the largest unit that says it exactly."""
+    """Return a size in the largest unit that is exact."""
     for unit in (b"gb", b"mb", b"kb"):
         if size % _SIZES[unit] == 0:
             return b"%d%b" % (size // _SIZES[unit], unit)
@@ -65,7 +65,7 @@ def _within(value: int) -> int | None:
 
 
 class RetentionRules(ValueKind):
-    """The value of `retain`: a tuple of rules, or None as long as nobody has said any (then the store's hold)."""
+    """The value of `retain`: a tuple of rules, or None as long as nobody has set any (then the store's apply)."""
 
     many = True
 
@@ -84,7 +84,7 @@ class RetentionRules(ValueKind):
 
 
 def more_rules(value: tuple[Rule, ...] | None, words: list[bytes]) -> list[bytes]:
-    """The words of these rules and of one more line."""
+    """Return the words of these rules and of one more line."""
     if words in ([], [b""], [b"none"]):
         return words
     said: list[bytes] = []

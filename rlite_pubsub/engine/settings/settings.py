@@ -1,7 +1,7 @@
 """The settings of one server: every directive's present value.
 
-A value is set whole or not at all: what cannot be read, or is refused by the part that must apply it, leaves the
-old value standing. Several set together stand or fall together.
+A value is set whole or not at all: if it cannot be read, or the part that must apply it refuses, the old value stays.
+Several set together are all set, or none is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Settings:
     """`settings["maxclients"]` is a typed value: int, bool, bytes, a tuple or a small frozen dataclass."""
 
     def __init__(self, initial: Mapping[str, str] | None = None) -> None:
-        """All defaults but `initial`, whose values are written as in a configuration file. Raises SettingError."""
+        """Begin with all defaults except `initial`, whose values are written as in a configuration file. Raises
+        SettingError."""
         self._values: dict[str, Any] = {}
         self.users: dict[bytes, list[bytes]] = {}
         """Rules of users that a configuration file names, for the start of the server."""
@@ -51,32 +52,32 @@ class Settings:
             return self._values[PRIMARY[name]]
 
     def directive(self, name: str) -> Directive:
-        """The declaration of a name or alias. Raises SettingError if there is none."""
+        """Return the declaration of a name or alias. Raises SettingError if there is none."""
         primary = PRIMARY.get(name)
         if primary is None:
             raise SettingError("Bad directive or wrong number of arguments")
         return DIRECTIVES[primary]
 
     def text(self, name: str) -> bytes:
-        """The value as CONFIG GET prints it."""
+        """Return the value as CONFIG GET prints it."""
         return DIRECTIVES[PRIMARY[name]].kind.text(self[name])
 
     def is_default(self, name: str) -> bool:
-        """Whether the value is the one that holds when nothing is said."""
+        """Return whether the value is the default."""
         directive = DIRECTIVES[PRIMARY[name]]
         return bool(self[name] == directive.kind.parse(directive.default, None))
 
     @property
     def asks_for_http(self) -> bool:
-        """Whether HTTP is to be spoken, with TLS or without."""
+        """True if HTTP is wanted, with TLS or without."""
         return bool(self["http-port"] or self["http-tls-port"])
 
     def on_change(self, name: str, callback: Callable[[Any], None]) -> None:
-        """Call `callback(value)` at every change. It may refuse, with a SettingError: the old value returns."""
+        """Call `callback(value)` at every change. It may refuse by raising SettingError: then the old value returns."""
         self._listeners.setdefault(PRIMARY[name], []).append(callback)
 
     def follow(self, names: Iterable[str], obey: Callable[[], None]) -> None:
-        """Call `obey` now, and whenever one of these has changed. It may refuse a change, as above."""
+        """Call `obey` now, and whenever one of these has changed. It may refuse a change, like `on_change`."""
         for name in names:
             self.on_change(name, lambda _: obey())
         obey()
@@ -86,7 +87,7 @@ class Settings:
         self.set_all([(name, words)])
 
     def adopt(self, name: str, value: Any) -> None:
-        """It is in effect already, by somebody else's doing: show it."""
+        """Show a value that others have put into effect already."""
         self._values[PRIMARY[name]] = value
 
     def set_all(self, pairs: Iterable[tuple[str, Words]]) -> None:
@@ -134,7 +135,7 @@ class Settings:
 
 
 def split(directive: Directive, value: bytes) -> list[bytes]:
-    """One argument as the words of a value: split at each blank where a value may be several words."""
+    """Return one argument as the words of a value: split at each blank if the value may have several words."""
     if not directive.kind.many:
         return [value]
     return value.split(b" ") if value else []

@@ -1,4 +1,4 @@
-"""How the values of directives are spelled: numbers as C reads them, sizes with units, words in quotes."""
+"""The spelling of directives' values: numbers as C reads them, sizes with units, words in quotes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UNITS = {b"": 1, b"b": 1, b"k": 1000, b"kb": 1 << 10, b"m": 10**6, b"mb": 1 << 
 
 
 def whole_number(word: bytes) -> int | None:
-    """A 64-bit integer in its only spelling: no blanks, plus or leading zeros."""
+    """Read a 64-bit integer in its only spelling: no blanks, plus or leading zeros."""
     if re.fullmatch(rb"0|-?[1-9][0-9]{0,18}", word) is None:
         return None
     value = int(word)
@@ -18,7 +18,7 @@ def whole_number(word: bytes) -> int | None:
 
 
 def loose_number(word: bytes) -> int | None:
-    """An integer as C's strtoll reads it to the end: blanks, signs and zeros may lead, and nothing at all is 0."""
+    """Read an integer that C's strtoll reads to the end: blanks, signs and zeros may lead, and an empty text is 0."""
     if word == b"":
         return 0
     if re.fullmatch(rb"\s*[+-]?[0-9]{1,100}", word) is None:
@@ -27,7 +27,7 @@ def loose_number(word: bytes) -> int | None:
 
 
 def memory(word: bytes) -> int | None:
-    """A count of bytes, within 64 bits. No digits at all are 0, as they are for Redis."""
+    """Read a count of bytes, within 64 bits. No digits are 0, as in Redis."""
     match = re.fullmatch(rb"([0-9]{0,127})([A-Za-z]*)", word)
     if match is None or (unit := _UNITS.get(match[2].lower())) is None:
         return None
@@ -35,7 +35,7 @@ def memory(word: bytes) -> int | None:
 
 
 def with_unit(value: int) -> bytes:
-    """A count of bytes in the largest unit that says it exactly."""
+    """Return a count of bytes in the largest unit that is exact."""
     for unit in (b"gb", b"mb", b"kb"):
         if value and value % _UNITS[unit] == 0:
             return b"%d%b" % (value // _UNITS[unit], unit)
@@ -46,7 +46,7 @@ _ESCAPES = {0x5C: b"\\\\", 0x22: b'\\"', 0x0A: b"\\n", 0x0D: b"\\r", 0x09: b"\\t
 
 
 def quoted(text: bytes) -> bytes:
-    """A word in double quotes, as a configuration file keeps it whole."""
+    """Return a word in double quotes, as a configuration file keeps it whole."""
     return b'"%b"' % b"".join(
         _ESCAPES.get(byte) or (b"%c" % byte if 0x20 <= byte < 0x7F else b"\\x%02x" % byte) for byte in text
     )

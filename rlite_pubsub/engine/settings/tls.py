@@ -1,7 +1,7 @@
-"""What the directives of TLS make: the context in which a listener takes connections.
+"""TLS contexts, made from the directives of TLS: a listener takes connections with them.
 
-A context is made whole or not at all: one that can't be made leaves the one in use as it is, so CONFIG SET renews a
-certificate for all later connections, and refuses one that is broken. Why is in the log, as with Redis.
+A context is made whole or not at all: if one cannot be made, the one in use stays, so CONFIG SET renews a certificate
+for all later connections, and refuses a broken one. The log says why, as with Redis.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _DEFAULT_VERSIONS = frozenset((b"tlsv1.2", b"tlsv1.3"))
 
 
 class TlsError(Exception):
-    """No context can be made of these settings. What is wrong is in the log."""
+    """These settings give no valid context. The log says what is wrong."""
 
 
 def make_context(settings: Settings, clients: bytes) -> ssl.SSLContext:
-    """`clients`: whether they must show a certificate: yes, no or optional. Raises TlsError."""
+    """Return a context. `clients`: whether clients must show a certificate: yes, no or optional. Raises TlsError."""
     try:
         return _made(settings, clients)
     except TlsError as failure:
@@ -112,13 +112,14 @@ def _choose_ciphers(context: ssl.SSLContext, ciphers: str, suites: str) -> None:
 
 
 class _ContextObject(ctypes.Structure):
-    """CPython's SSLContext, as far as OpenSSL's context, which is its first member."""
+    """CPython's SSLContext up to its first member, which is OpenSSL's context."""
 
     _fields_ = (("refcount", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("context", ctypes.c_void_p))
 
 
 def _set_suites(context: ssl.SSLContext, suites: str) -> None:
-    """Python can't before 3.15, so OpenSSL is called through CPython's own object, and the result is verified."""
+    """Set the cipher suites: Python cannot before 3.15, so OpenSSL is called through CPython's own object, and the
+    result is verified."""
     if hasattr(context, "set_ciphersuites"):
         try:
             context.set_ciphersuites(suites)
@@ -140,7 +141,7 @@ def _set_suites(context: ssl.SSLContext, suites: str) -> None:
 
 
 def common_name(certificate: Mapping[str, Any] | None) -> str | None:
-    """The CN of a peer's certificate, which has been verified; None: it has shown none."""
+    """Return the CN of a peer's verified certificate; None if it has shown none."""
     for names in (certificate or {}).get("subject", ()):
         for name, value in names:
             if name == "commonName":

@@ -1,4 +1,4 @@
-"""The directives of TLS: Redis's, for its port, and ours, for HTTP. What they make is in tls.py."""
+"""The directives of TLS: Redis's, for its port, and ours, for HTTP. tls.py makes contexts from them."""
 
 from __future__ import annotations
 

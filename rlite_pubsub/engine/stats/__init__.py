@@ -1,1 +1,1 @@
-"""What is counted, timed and logged, and what INFO tells of it."""
+"""Counters, timings and logs, and INFO's sections about them."""

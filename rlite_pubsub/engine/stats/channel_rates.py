@@ -1,6 +1,6 @@
-"""How much is published to each channel that somebody in this process receives: counted only while somebody looks.
+"""How much is published to each channel with subscribers in this process: counted only while somebody looks.
 
-Law 11: a turn asks nobody. While nobody looks, a run of messages costs one look at an attribute.
+Law 11: a turn asks nobody. While nobody looks, this costs a run of messages one look at an attribute.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from rlite_pubsub.pubsub.hub import Hub
 
 WINDOW_S = 2.0
-"""A rate is the mean over so long."""
+"""The seconds over which a rate is averaged."""
 UNSEEN_S = 10.0
-"""Nobody has looked for so long: nobody wants to know any more."""
+"""Counting ends once nobody has looked for this long."""
 
 
 class ChannelRates:
-    """How many messages a second each channel of one process has."""
+    """Measures how many messages a second each channel of one process gets."""
 
     def __init__(self, hub: Hub, stopwatch: Callable[[], float], call_later: CallLater) -> None:
         self._hub = hub
@@ -31,7 +31,7 @@ class ChannelRates:
         self._looked_at = 0.0
 
     def look(self) -> dict[bytes, float] | None:
-        """Messages a second by channel; one that is not there has none. None: it is not known yet."""
+        """Return messages a second by channel, without the idle ones; None if that is not known yet."""
         now = self._looked_at = self._stopwatch()
         if self._hub.tally is None:
             self._hub.count_by({})

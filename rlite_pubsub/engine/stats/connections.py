@@ -1,6 +1,6 @@
-"""The connections of this process, those that keep up least first: what SUBSCRIBER.CLIENTS tells of them.
+"""The connections of this process, the slowest first, as SUBSCRIBER.CLIENTS shows them.
 
-What is slow to find out (a system call, a look into the store) is asked only of those that are told.
+What is slow to find out (a system call, a look into the store) is asked only for the connections that are shown.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 FIELDS = (
     ("id, name, addr, user", "Of the connection, as in CLIENT LIST."),
     ("kind", "tcp, unix, http or embedded."),
-    ("lib, cmd, db, age_ms, idle_ms", "Its library, its last command, its database, and for how long."),
-    ("blocked", "1 while it waits for a command that blocks."),
-    ("channels, patterns, shards, topics", "How many it is subscribed to."),
-    ("durable", "The durable subscriber to which it is attached."),
-    ("buffered_bytes", "What waits for it in memory."),
-    ("disk_bytes", "What waits for it on disk."),
-    ("waiting_ms", "For how long the oldest of that has waited; 0: nothing waits."),
-    ("input_bytes, output_bytes", "Since it connected, as the kernel counts them; -1: not known."),
+    ("lib, cmd, db, age_ms, idle_ms", "Its library, last command, database and age."),
+    ("blocked", "1 while it waits for a blocking command."),
+    ("channels, patterns, shards, topics", "How many names it is subscribed to."),
+    ("durable", "The durable subscriber it is attached to."),
+    ("buffered_bytes", "How much waits for it in memory."),
+    ("disk_bytes", "How much waits for it on disk."),
+    ("waiting_ms", "How long the oldest of that has waited; 0: nothing waits."),
+    ("input_bytes, output_bytes", "Since it connected, as the kernel counts them; -1: unknown."),
 )
 """(names, meaning)"""
 
 
 class SlowestConnections:
-    """Tells of the connections of one engine, the slowest first."""
+    """Lists the connections of one engine, the slowest first."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class SlowestConnections:
         return len(self._sessions)
 
     def slowest(self, count: int) -> list[Reply]:
-        """At most this many, a map each. Raises StoreError."""
+        """Return at most this many, a map each. Raises StoreError."""
         chosen = heapq.nlargest(count, self._sessions.values(), key=_rank)
         return [self._view(session) for session in chosen]
 
@@ -91,7 +91,7 @@ class SlowestConnections:
         }
 
     def _on_disk(self, session: Client) -> tuple[int, int | None]:
-        """How many bytes, and since when the oldest of them waits, where that is known."""
+        """Return how many bytes wait on disk, and when the oldest of them was published, if that is known."""
         store, own, backlog = self._store, self._own(), session.outbox.backlog
         if store is None:
             return 0, None
@@ -109,13 +109,13 @@ class SlowestConnections:
             try:
                 times.append(store.live.read(lambda txn: mailboxes.oldest_ms(txn, spill)))
             except StoreError:
-                times.append(None)  # what waits is known all the same
+                times.append(None)  # the number of bytes is known all the same
         known = [time for time in times if time is not None and time != mailboxes.UNKNOWN_MS]
         return size.bytes + spilled, min(known, default=None)
 
 
 def _rank(session: Client) -> tuple[int, int, float]:
-    """What waits for it; then who has something to be told, the most active first."""
+    """Rank a session by what waits for it, then by whether it subscribes to anything, then by activity."""
     waiting = session.outbox.waiting_bytes
     if session.feed is not None:
         waiting += session.feed.unread_bytes

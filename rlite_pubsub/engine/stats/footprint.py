@@ -1,4 +1,4 @@
-"""What only the owner of a session's connection knows it: its descriptor, and the memory in its buffers."""
+"""What only the owner of a session's connection knows: its descriptor, and the memory of its buffers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Traffic(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """In bytes, unless said otherwise; the words that CLIENT LIST has for them stand behind."""
+    """Sizes in bytes, unless said otherwise; the comments give the words of CLIENT LIST."""
 
     descriptor: int = -1  # fd
     unix: bool = False  # flag U

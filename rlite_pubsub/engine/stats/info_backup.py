@@ -1,4 +1,4 @@
-"""What INFO tells of backups, in its section Persistence, and what metrics and warnings make of it."""
+"""INFO's lines on backups, in its section Persistence, and the warnings about them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Engine
 
 LATE_MS = 10_000
-"""Somebody is to know, unless the interval is as long."""
+"""Seconds of lag before a warning, unless the interval is as long."""
 
 
 def backup(engine: Engine) -> Iterator[tuple[str, object]]:
-    """Nothing where nobody has ever backed the store up continuously, and nobody is to."""
+    """Yield nothing if the store was never backed up continuously, and has no backup target."""
     backups = engine.backups
     state = backups.state
     if state is None and not backups.are_wanted:
@@ -41,7 +41,7 @@ def backup(engine: Engine) -> Iterator[tuple[str, object]]:
 
 
 def saving(engine: Engine) -> dict[str, object]:
-    """What Redis tells of its last save: by a backup, where there is a target."""
+    """Return what Redis says of its last save; with a backup target, of the last backup."""
     backups = engine.backups
     if not backups.are_wanted:
         return {"rdb_last_save_time": int(engine.clock())}
@@ -55,7 +55,7 @@ def saving(engine: Engine) -> dict[str, object]:
 
 
 def warnings(engine: Engine) -> list[str]:
-    """Warnings for the operator of the server."""
+    """Return warnings for the operator of the server."""
     if not engine.backups.are_wanted:
         return []
     state = engine.backups.state or BackupState()

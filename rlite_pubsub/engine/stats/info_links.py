@@ -1,4 +1,4 @@
-"""INFO's section Links, and what warnings make of it: how links to other servers are."""
+"""INFO's section Links, and the warnings about links to other servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SAFE: Final = " :/.()'@?[]*;_-"
 
 
 def links(engine: Engine) -> Iterator[tuple[str, object]]:
-    """A line for each link; URLs and errors are percent-encoded. No password is in it."""
+    """Yield a line for each link; URLs and errors are percent-encoded. No password is shown."""
     every = states(engine)
     yield "links", len(every)
     for number, each in enumerate(every):
@@ -33,7 +33,7 @@ def links(engine: Engine) -> Iterator[tuple[str, object]]:
 
 
 def warnings(engine: Engine) -> list[Warning]:
-    """Links that have been down for long, or can't bring a topic over."""
+    """Return warnings about links that have been down for long, or cannot transfer a topic."""
     most_s = engine.settings["warn-link-down"]
     if not most_s:
         return []
@@ -48,7 +48,7 @@ def warnings(engine: Engine) -> list[Warning]:
 
 
 def states(engine: Engine) -> list[LinkState]:
-    """Of every link; none where the store can't be read."""
+    """Return the state of every link; none if the store cannot be read."""
     try:
         return engine.links.states()
     except StoreError:

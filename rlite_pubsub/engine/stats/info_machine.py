@@ -1,4 +1,4 @@
-"""INFO's sections on the process, its machine and what it keeps: Server, Clients, Memory, CPU, Persistence …"""
+"""INFO's sections on the process, its machine and its data: Server, Clients, Memory, CPU, Persistence …"""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from rlite_pubsub.engine.stats import info_backup
 from rlite_pubsub.engine.stats.process import human, private_bytes, system_bytes
 from rlite_pubsub.version import __version__
 
-# -- INFO's sections on what is kept: Persistence, Replication, Modules, Cluster, Keyspace.
+# -- INFO's sections on data: Persistence, Replication, Modules, Cluster, Keyspace.
 
 Fields = Iterator[tuple[str, object]]
 
 
 def persistence(engine: Engine) -> Fields:
-    """What is committed is saved: nothing is ever loading or pending. A backup may be under way."""
+    """Yield Persistence: what is committed is saved, so nothing is ever loading or pending. A backup may be under
+    way."""
     yield "loading", 0
     yield "async_loading", 0
     yield "current_cow_peak", 0
@@ -61,8 +62,8 @@ def persistence(engine: Engine) -> Fields:
 
 
 def replication(engine: Engine) -> Fields:
-    """A master, or a replica, and its replicas. Without any, lately, there is no history, and the run id stands for
-    it."""
+    """Yield Replication: a master, or a replica, and its replicas. If there have been none lately, there is no history,
+    and the run id stands for it."""
     yield "role", "master" if engine.replication.master is None else "slave"
     yield from _of_replica(engine)
     replicas = list(engine.replicas.shown())
@@ -108,23 +109,23 @@ def _of_replica(engine: Engine) -> Fields:
 
 
 def modules(engine: Engine) -> Fields:
-    """No line: there are no modules."""
+    """Yield no line: there are no modules."""
     yield from ()
 
 
 def cluster(engine: Engine) -> Fields:
-    """Whether the store is a member of a sharded whole."""
+    """Yield whether the store is a member of a sharded whole."""
     yield "cluster_enabled", int(engine.sharding.directory is not None)
 
 
 def keyspace(engine: Engine) -> Fields:
-    """Databases that hold keys. The mean time that keys have left is not kept."""
+    """Yield the databases that hold keys. Their average TTL is not known."""
     keys = engine.keyspace
     for database, (size, expiring) in keys.databases.sizes().items() if keys is not None else ():
         yield f"db{database}", f"keys={size},expires={expiring},avg_ttl=0"
 
 def server(engine: Engine) -> Fields:
-    """Who we are."""
+    """Yield the section Server."""
     settings = engine.settings
     system = os.uname()
     now = engine.clock()
@@ -164,7 +165,7 @@ def _supervisor(setting: bytes) -> str:
 
 
 def clients(engine: Engine) -> Fields:
-    """Who is connected."""
+    """Yield the section Clients."""
     sessions = engine.sessions.values()
     footprints = [session.footprint() for session in sessions]
     yield "connected_clients", len(sessions)
@@ -178,7 +179,8 @@ def clients(engine: Engine) -> Fields:
 
 
 def memory(engine: Engine) -> Fields:
-    """Memory. Python's allocator does not tell what is allocated within it: all of it is taken to be used."""
+    """Yield the section Memory. Python's allocator does not say how much of its memory is in use: all of it is taken to
+    be."""
     sampler = engine.sampler
     used = sampler.measure_memory()
     startup = min(sampler.startup_bytes, used)
@@ -252,7 +254,7 @@ def _scripts_memory(engine: Engine) -> Fields:
 
 
 def cpu(engine: Engine) -> Fields:
-    """CPU time in seconds."""
+    """Yield CPU time in seconds."""
     whose = {"": resource.RUSAGE_SELF, "_children": resource.RUSAGE_CHILDREN, "_main_thread": _THREAD}
     for suffix, who in whose.items():
         used = resource.getrusage(who)

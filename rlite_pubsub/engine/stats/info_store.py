@@ -1,4 +1,4 @@
-"""INFO's section Store: what its files have, live pages and free ones told apart, and who keeps pages for long."""
+"""INFO's section Store: the contents of its files, live pages and free ones apart, and who pins pages for long."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.store import Store
 
 LINES = 20
-"""How many readers have a line of their own."""
+"""How many readers get a line of their own."""
 
 
 def store(engine: Engine) -> Iterator[tuple[str, object]]:
-    """Both files: data.mdb outlives a reboot, and live.mdb is what only living processes need."""
+    """Yield the figures of both files: data.mdb outlives a reboot, and live.mdb is needed by living processes only."""
     if engine.store is not None:
         try:
             yield from list(_fields(engine.store))

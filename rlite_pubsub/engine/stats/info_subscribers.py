@@ -1,4 +1,5 @@
-"""INFO's section Subscribers, which is ours: who listens, what was delivered, and what waits for slow readers.
+"""INFO's section Subscribers, which is ours: who listens, what was delivered, and what waits for slow readers. ¶ First
+this process, then the store: totals over all of its subscribers, and a line each for some of them.
 
 First this process, then the store: totals over all of its subscribers, and a line for each of the first of them.
 """
@@ -17,15 +18,15 @@ from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import Store
 
 LINES = 100
-"""How many subscribers have a line of their own."""
+"""How many subscribers get a line of their own."""
 COUNTED_NAMES = 100_000
-"""Of another subscriber no more are counted, of each kind: INFO is asked for every second."""
+"""How many names of each kind are counted for another subscriber, at most: INFO is asked for every second."""
 
 Fields = Iterator[tuple[str, object]]
 
 
 def subscribers(engine: Engine) -> Fields:
-    """Counts of sessions, subscriptions and messages."""
+    """Yield counts of sessions, subscriptions and messages."""
     yield from of_this_process(engine)
     if engine.store is None:
         return
@@ -40,12 +41,12 @@ def subscribers(engine: Engine) -> Fields:
 
 
 def census_of(engine: Engine, store: Store) -> list[CensusEntry]:
-    """All subscribers of the store. Raises StoreError."""
+    """Return all subscribers of the store. Raises StoreError."""
     return census(store, Depth(COUNTED_NAMES, 0), _own_counts(engine))
 
 
 def of_this_process(engine: Engine) -> Fields:
-    """Counts of its sessions, and of what it has done since its start."""
+    """Yield counts of this process's sessions, and of its work since its start."""
     hub, stats, pressure = engine.hub, engine.stats, engine.pressure
     yield "subscribed_sessions", sum(session.holds_names for session in engine.sessions.values())
     for kind in KINDS:
@@ -87,7 +88,7 @@ def _own_counts(engine: Engine) -> dict[int, dict[str, int]]:
 
 
 def totals(entries: list[CensusEntry], now_ms: int) -> Fields:
-    """Counts over the whole store."""
+    """Yield counts over the whole store."""
     kinds = Counter(entry.kind for entry in entries)
     states = Counter(entry.state for entry in entries if entry.durable is None)
     yield "subscribers", len(entries)

@@ -1,4 +1,4 @@
-"""INFO's section Topics: what is kept, and what this process has removed."""
+"""INFO's section Topics: the rules of retention, and what this process has removed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rlite_pubsub.engine.engine import Engine
 
 
 def topics(engine: Engine) -> Iterator[tuple[str, object]]:
-    """What this process has done for topics since its start; TOPIC.INFO tells what a topic has lost altogether."""
+    """Yield what this process has done for topics since its start; TOPIC.INFO shows what a topic has lost in all."""
     keeping = engine.keeping
     if keeping is None:
         return

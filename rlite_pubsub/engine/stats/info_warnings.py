@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def found(engine: Engine) -> list[Warning]:
-    """All that is wrong, the worst first. Never fails."""
+    """Return everything that is wrong, the worst first. Never fails."""
     if engine.warnings is None or engine.store is None:
         return []
     try:
@@ -28,7 +28,7 @@ def found(engine: Engine) -> list[Warning]:
 
 
 def warnings(engine: Engine) -> Iterator[tuple[str, object]]:
-    """A line for each; names and texts are percent-encoded."""
+    """Yield a line for each warning; names and texts are percent-encoded."""
     every = found(engine)
     yield "warnings", len(every)
     for number, each in enumerate(every):

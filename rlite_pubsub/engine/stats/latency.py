@@ -1,4 +1,5 @@
-"""Latency spikes: for each kind of event the last 160 seconds that had one of `latency-monitor-threshold` ms or longer.
+"""Latency spikes: for each kind of event, the last 160 seconds with an event of `latency-monitor-threshold` ms or
+longer.
 
 A threshold of 0 watches nothing. Within one second only the worst spike is kept.
 """
@@ -30,7 +31,7 @@ class Spikes:
         self.worst_ms = 0
 
     def add(self, now: int, ms: int) -> None:
-        """One more spike."""
+        """Add a spike."""
         self.worst_ms = max(self.worst_ms, ms)
         if self.samples and self.samples[-1][0] == now:
             ms = max(ms, self.samples.pop()[1])
@@ -53,12 +54,12 @@ class LatencyMonitor:
         self._threshold_us = self.threshold_ms * 1000 or _NEVER
 
     def note_command(self, command: Command, duration_us: int) -> None:
-        """A command has been executed: note it if that took too long."""
+        """Note a command if it took too long."""
         if duration_us >= self._threshold_us:
             self.note(b"fast-command" if "fast" in command.flags else b"command", duration_us // 1000)
 
     def note(self, event: bytes, ms: int) -> None:
-        """Something took `ms`: note it if that is too long."""
+        """Note an event if it took too long."""
         if self.threshold_ms and ms >= self.threshold_ms:
             spikes = self.events.get(event)
             if spikes is None:
@@ -66,7 +67,7 @@ class LatencyMonitor:
             spikes.add(int(self._clock()), ms)
 
     def forget(self, event: bytes | None = None) -> int:
-        """Forget one kind of event (in any case of letters), or all; the number of kinds forgotten."""
+        """Forget one kind of event (in any case of letters), or all; return how many kinds were forgotten."""
         doomed = [name for name in self.events if event is None or name.lower() == event.lower()]
         for name in doomed:
             del self.events[name]

@@ -1,4 +1,4 @@
-"""What MONITOR shows: every request, as it is executed, in one line."""
+"""The output of MONITOR: every request, as it is executed, in one line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ESCAPED = {
 
 
 def quoted(text: bytes) -> bytes:
-    """`text` in quotes, all that is not printable escaped (sdscatrepr)."""
+    """Return `text` in quotes, with everything unprintable escaped (sdscatrepr)."""
     if text.isalnum():
         return b'"%b"' % text
     return b'"%b"' % b"".join(

@@ -1,4 +1,4 @@
-"""What the operating system says of this process and of the machine's memory."""
+"""The operating system's figures for this process and for the machine's memory."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _UNITS = (("P", 1 << 50), ("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 
 
 
 def resident_bytes() -> int:
-    """Memory of this process that is in RAM."""
+    """Return how much memory of this process is in RAM."""
     try:
         with open("/proc/self/statm", "rb") as statm:
             return int(statm.read().split()[1]) * _PAGE_BYTES
-    except OSError:  # no /proc: the highest it ever was is the best there is
+    except OSError:  # no /proc: the peak is the best figure available
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def private_bytes() -> int:
-    """How much of that memory is private to the process: it leaves out the store's mapped pages, which the kernel takes
-    back at will."""
+    """Return how much of that memory is private: without the store's mapped pages, which the kernel takes back at
+    will."""
     try:
         with open("/proc/self/statm", "rb") as statm:
             resident, shared = statm.read().split()[1:3]
@@ -33,12 +33,12 @@ def private_bytes() -> int:
 
 @cache
 def system_bytes() -> int:
-    """RAM of this machine."""
+    """Return the RAM of this machine."""
     return os.sysconf("SC_PHYS_PAGES") * _PAGE_BYTES
 
 
 def human(size: int) -> str:
-    """A count of bytes as people like it: 512B, 1.50K, 3.00G."""
+    """Return a count of bytes for people: 512B, 1.50K, 3.00G."""
     for unit, unit_bytes in _UNITS:
         if size >= unit_bytes:
             return f"{size / unit_bytes:.2f}{unit}"

@@ -1,9 +1,9 @@
-"""Who is connected to any process of the store: each process tells the others, while somebody asks.
+"""The clients of every process of the store: each process reports its own to the others, while somebody asks.
 
 Laws kept here:
- 9. nobody waits for the stopped: a caller gets what has been reported so far, and when. A process that does
-    not answer is shown as one that does not.
-11. a turn asks nobody: as long as nobody asks, the cron's look at a number in shared memory is all that this costs.
+ 9. nobody waits for the stopped: a caller gets what has been reported so far, and when. A process that does not answer
+    is shown as such.
+11. a turn asks nobody: while nobody asks, this costs no more than the cron's look at a number in shared memory.
 
     asking:    write until when -> COMMIT -> move the number -> ring
     telling:   the number has moved, or it is time -> write the report, at most one a second
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 log = logging.getLogger("rlite_pubsub")
 
 ASKED_MS = 10_000
-"""How long a request for reports holds. An observer repeats it."""
+"""How long a request for reports holds. Observers repeat it."""
 REPORT_MS = 1_000
 MOST_CLIENTS = 1_000
-"""Each process tells of this many, those that keep up least first."""
+"""How many clients each process reports, the slowest first."""
 
 
 class ProcessClients(NamedTuple):
-    """What is known of the connections of one process."""
+    """The known connections of one process."""
 
     id: int
     record: SubscriberRecord
     at_ms: int
-    """When it told; 0: it has not answered."""
+    """When it reported; 0: it has not answered."""
     total: int
     clients: list[Reply]
 
@@ -77,10 +77,10 @@ class Reporting:
         self._reported_ms = 0
         self._is_reported = False
 
-    # -- telling
+    # -- reporting
 
     def cron(self) -> None:
-        """Tell what is asked, and close what is to be closed. Raises StoreError."""
+        """Report if asked to, and close connections if asked to. Raises StoreError."""
         if self._numbers[3] != self._seen:
             self._look()
         if not self._is_reported and not self._asked.until_ms:
@@ -129,8 +129,8 @@ class Reporting:
     # -- asking
 
     def everybody(self, count: int, *, asks: bool = True) -> list[ProcessClients]:
-        """What each process tells, this one first; with a count of 0 only how many clients it has. Where it does not
-        ask, that is what others have been asked for lately. Raises StoreError where the store can't be read."""
+        """Return each process's report, this one's first; with a count of 0, only how many clients it has. Without
+        `asks`, return the latest reports that others have asked for. Raises StoreError if the store cannot be read."""
         own, now = self._neighbours.own, self._now_ms()
         records, reports, asked = self._store.live.read(
             lambda txn: (subscribers.records(txn), client_reports.every(txn), client_reports.asked(txn))
@@ -160,7 +160,8 @@ class Reporting:
             self._post.ring(other)
 
     def close(self, process: int, session: int) -> bool:
-        """Have another process close one of its connections. False: there is no such process. Raises StoreError."""
+        """Ask another process to close one of its connections. Returns False if there is no such process. Raises
+        StoreError."""
 
         def work(txn: Txn) -> bool:
             if subscribers.get(txn, process) is None:
@@ -176,7 +177,7 @@ class Reporting:
 
     @property
     def own(self) -> int | None:
-        """This process's id among the subscribers."""
+        """This process's subscriber id."""
         return self._neighbours.own
 
 

@@ -1,6 +1,6 @@
-"""What must be looked at again and again to be known: rates, and the highest use of memory.
+"""Figures that must be sampled again and again: rates, and the peak of memory.
 
-`sample(now)` is to be called about ten times a second; a rate is the mean of the last sixteen samples.
+Call `sample(now)` about ten times a second; a rate is the mean of the last sixteen samples.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SAMPLES = 16
 
 
 class Rate:
-    """How fast one counter grows."""
+    """The rate at which one counter grows."""
 
     def __init__(self, counter: Callable[[], int]) -> None:
         self._counter = counter
@@ -24,17 +24,17 @@ class Rate:
         self._per_second: deque[float] = deque(maxlen=SAMPLES)
 
     def sample(self, now: float) -> None:
-        """Look at the counter."""
+        """Take a sample of the counter."""
         count = self._counter()
         if self._last_time is not None and now > self._last_time:
-            growth = max(count - self._last_count, 0)  # CONFIG RESETSTAT sets counters back
+            growth = max(count - self._last_count, 0)  # CONFIG RESETSTAT resets counters
             self._per_second.append(growth / (now - self._last_time))
         self._last_time = now
         self._last_count = count
 
     @property
     def per_second(self) -> float:
-        """The mean of what was seen last; a window that is not full yet counts as if nothing had been before."""
+        """The mean of the last samples; missing samples of a window that is not full yet count as zero."""
         return sum(self._per_second) / SAMPLES
 
 
@@ -49,7 +49,7 @@ class Sampler:
         self.startup_bytes = self.resident_bytes = self.peak_bytes = resident_bytes()
 
     def sample(self, now: float) -> None:
-        """Look at everything once."""
+        """Take a sample of everything."""
         if self.paused:
             return
         self.commands.sample(now)
@@ -58,7 +58,7 @@ class Sampler:
         self.measure_memory()
 
     def measure_memory(self) -> int:
-        """How much memory this process has now."""
+        """Return how much memory this process has now, and note the peak."""
         self.resident_bytes = resident_bytes()
         self.peak_bytes = max(self.peak_bytes, self.resident_bytes)
         return self.resident_bytes

@@ -1,6 +1,6 @@
 """The slow log: the last `slowlog-max-len` requests that took `slowlog-log-slower-than` microseconds or longer.
 
-Both settings are live. A request is kept in outline only: 32 arguments, 128 bytes of each. A command whose flags say
+Both settings are live. Of a request only 32 arguments are kept, and 128 bytes of each. A command with the flag
 `skip_slowlog` is never kept, because its arguments may be secret.
 """
 
@@ -22,7 +22,7 @@ MAX_ARGUMENT_BYTES: Final = 128
 
 _NEVER: Final = 1 << 60
 COARSE_US: Final = 1000
-"""Nothing quicker is kept by a coarse log; nor is it a spike of latency, which is counted in milliseconds."""
+"""A coarse log keeps nothing quicker; latency spikes, which are counted in milliseconds, are longer, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class SlowLog:
         self._slower_than_us = _NEVER
         self._max_len = 0
         self.coarse = True
-        """Whether requests that take next to no time need not be shown to it one by one."""
+        """True if very quick requests need not be shown to it one by one."""
         settings.follow(("slowlog-log-slower-than", "slowlog-max-len"), self._configure)
 
     def _configure(self) -> None:
@@ -59,7 +59,7 @@ class SlowLog:
         self._trim()
 
     def note(self, session: Client, command: Command, args: list[bytes], duration_us: int) -> None:
-        """A request has been executed: keep it if it was slow."""
+        """Keep a request if it was slow."""
         if duration_us < self._slower_than_us or "skip_slowlog" in command.flags:
             return
         entry = SlowRequest(
@@ -75,7 +75,7 @@ class SlowLog:
 
 
 def outline(args: list[bytes]) -> list[bytes]:
-    """The arguments without what is too long or too many, and how much that was."""
+    """Return the arguments, cut short where they are too long or too many, saying by how much."""
     shown = args if len(args) <= MAX_ARGUMENTS else args[: MAX_ARGUMENTS - 1]
     outlined = [
         arg

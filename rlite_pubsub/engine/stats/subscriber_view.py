@@ -1,4 +1,4 @@
-"""A subscriber as it is shown: the fields of SUBSCRIBER.LIST, SUBSCRIBER.INFO and `rlite-pubsub subscribers`."""
+"""A subscriber as SUBSCRIBER.LIST, SUBSCRIBER.INFO and `rlite-pubsub subscribers` show it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from rlite_pubsub.storage.names.durables import Durable
 
 FIELDS = (
     ("kind", "server, embedded (a program that opens the store itself) or durable."),
-    ("id, pid", "Of the subscriber in the store, and of its process."),
+    ("id, pid", "The ids of the subscriber in the store and of its process."),
     ("state, alive", "alive, dead or unknown, and whether it is alive; a durable one is as its process, or away."),
-    ("names", "How many it holds; *_count says it by kind; channels, patterns and shards are the first of them."),
+    ("names", "How many it holds; *_count counts them by kind; channels, patterns and shards are the first of them."),
     ("backlog_*", "Messages and bytes that wait for it."),
-    ("oldest_age_ms", "For how long the oldest of them has waited; 0: none waits, -1: not known."),
-    ("last_bell_ms", "When its process was rung last, or joined: ms since 1970; 0: it has no bell."),
+    ("oldest_age_ms", "How long the oldest of them has waited; 0: none waits, -1: unknown."),
+    ("last_bell_ms", "When its process was last rung, or joined: ms since 1970; 0: it has no bell."),
     ("spilled_*", "What waits on disk for slow sessions of the process itself."),
-    ("attached, client", "Whether a connection has the durable subscriber, and its id there."),
-    ("made_ms, seen_ms", "When a durable subscriber was made, and seen last; joined_ms: when a process came."),
-    ("ttl, max_*", "What a durable subscriber was promised."),
-    ("expired, dropped_messages, lost_untold", "What it lost, and how much of that it has not been told."),
+    ("attached, client", "Whether a connection is attached to the durable subscriber, and its id there."),
+    ("made_ms, seen_ms", "When a durable subscriber was made, and last seen; joined_ms: when a process joined."),
+    ("ttl, max_*", "The guarantees of a durable subscriber."),
+    ("expired, dropped_messages, lost_untold", "What it lost, and how much of that it has not been told of."),
 )
 """(names, meaning)"""
 
 
 def view(entry: CensusEntry, now_ms: int) -> dict[Reply, Reply]:
-    """A map in RESP3, a flat array in RESP2."""
+    """Return its fields: a map in RESP3, a flat array in RESP2."""
     shown: dict[Reply, Reply] = {b"kind": entry.kind.encode()}
     if entry.durable is not None:
         shown[b"name"] = entry.durable.name

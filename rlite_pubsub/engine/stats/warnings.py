@@ -1,7 +1,7 @@
-"""What is wrong: a list of warnings, for the page, /api/warnings, INFO, `rlite-pubsub top` and alerts.
+"""Warnings of what is wrong, for the page, /api/warnings, INFO, `rlite-pubsub top` and alerts.
 
-The thresholds are directives (`warn-…`; 0 turns a warning off). Looking costs the server little: groups are looked at
-for at most a small share of the time, and what was found holds until the next look.
+The thresholds are directives (`warn-…`; 0 turns a warning off). Looking costs the server little: groups take at most a
+small share of its time, and what was found stands until the next look.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ log = logging.getLogger("rlite_pubsub")
 
 CRITICAL, WARNING = "critical", "warning"
 LOOKING_SHARE = 0.02
-"""Looking at all groups may take so much of the time."""
+"""The share of the time that looking at groups may take."""
 MOST_OF_A_KIND = 50
-"""How many subscribers, groups or connections are told of, each."""
+"""How many subscribers, groups or connections are shown, of each kind."""
 
 
 class Warning(NamedTuple):
@@ -45,27 +45,27 @@ class Warning(NamedTuple):
     """One of CODES."""
     severity: str
     subject: tuple[bytes, ...]
-    """What it is about: a subscriber, a topic and its group, a file, a connection's id."""
+    """What it is about: a subscriber, a topic and its group, a file, or a connection's id."""
     text: str
 
 
 CODES = {
-    "subscriber_away": "A durable subscriber is away, and much waits for it, or for long.",
+    "subscriber_away": "A durable subscriber is away, and much waits for it, or has waited for long.",
     "group_lagging": "A consumer group has many entries yet to read.",
-    "connection_slow": "Much waits for a connection that does not take it.",
+    "connection_slow": "A connection does not take much of what waits for it.",
     "store_near_quota": "The store is near its quota.",
-    "store_full": "The store is full, and takes nothing more.",
+    "store_full": "The store is full, and accepts nothing more.",
     "disk_nearly_full": "The disk of the store is nearly full.",
     "sync_failing": "What was committed can't be brought to the disk.",
     "commit_failing": "What was written can't be committed.",
-    "writer_stopped": "A process is stopped while it holds the lock for writing.",
-    "writer_busy": "A process has held the lock for writing for long.",
+    "writer_stopped": "A process is stopped while it holds the writer's lock.",
+    "writer_busy": "A process has held the writer's lock for long.",
     "old_reader": "A reader keeps free pages from being used again.",
-    "process_dead": "A process has died and is not cleaned up yet.",
+    "process_dead": "A process has died and was not cleaned up yet.",
     "backup_behind": "The continuous backup is behind, or has not begun.",
     "link_down": "A link to another server is down.",
 }
-"""What each means, in a sentence."""
+"""The meaning of each, in a sentence."""
 
 
 class Warnings:
@@ -88,14 +88,14 @@ class Warnings:
         self._sessions = sessions
         self._commit_failure = commit_failure
         self._now_ms = now_ms
-        self._sizes: dict[bytes, int] = {}  # of the mailboxes of those who are away, at the last look
+        self._sizes: dict[bytes, int] = {}  # of the mailboxes of away subscribers, at the last look
         self._groups: list[Warning] = []
-        self._groups_commit: int | None = None  # at which they were looked at
+        self._groups_commit: int | None = None  # when they were looked at
         self._groups_limit = -1
         self._look_again_at = 0.0
 
     def all(self, census: Sequence[CensusEntry]) -> list[Warning]:
-        """All there are, the worst first. `census`: who subscribes to the store. Never fails."""
+        """Return all warnings, the worst first. `census`: the subscribers of the store. Never fails."""
         found: list[Warning] = []
         for look in (self._of_writing, self._of_room, self._of_readers, self._of_groups, self._of_connections):
             try:
@@ -163,7 +163,7 @@ class Warnings:
         for entry in census:
             if entry.state == "dead":
                 pid = entry.process.record.pid if entry.process is not None else 0
-                yield Warning("process_dead", WARNING, (b"%d" % pid,), f"Process {pid} died and is not cleaned up yet")
+                yield Warning("process_dead", WARNING, (b"%d" % pid,), f"Process {pid} died and was not cleaned up yet")
             if entry.state != "away" or entry.durable is None:
                 continue
             name, waiting = entry.durable.name, entry.waiting
@@ -216,7 +216,7 @@ class Warnings:
 
 
 def disk_of(store: Store) -> tuple[int, int] | None:
-    """(bytes, bytes that are free for us) of the file system of the store's folder, where it can be seen."""
+    """Return (bytes, bytes free for us) of the file system of the store's folder; None if they cannot be read."""
     try:
         found = os.statvfs(store.folder)
     except OSError:

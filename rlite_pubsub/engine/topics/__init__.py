@@ -1,1 +1,1 @@
-"""What an engine does with topics beyond their commands: retention, readers, short appends, trims and limits."""
+"""An engine's work on topics beyond their commands: retention, readers, short appends, trims and limits."""

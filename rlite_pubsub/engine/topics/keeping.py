@@ -1,7 +1,7 @@
-"""What an engine keeps and for how long: the rules of `retain`, the channels they retain, and the trimming.
+"""Retention in one engine: the rules of `retain`, the channels they retain, and the trimming.
 
-The rules are the store's. Where this engine's settings say some, the store has these from then on; where they say
-none, and whenever another process changes them, the settings follow the store.
+The rules belong to the store. If this engine's settings have rules, they become the store's; if not, and whenever
+another process changes them, the settings follow the store.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ if TYPE_CHECKING:
     from rlite_pubsub.pubsub.hub import Hub
 
 
-# -- Has what is due done (groups/punctuality.py): ten times a second, and in between at the very time if it is known.
-# Any number of processes may do so.
+# -- Work that is due (groups/punctuality.py): done ten times a second, and in between right on time if the time is
+# known. Any number of processes may do so.
 
 log = logging.getLogger("rlite_pubsub")
 
 STEP_MS = 3
-"""After so long it is committed, and others have their turns."""
+"""After this long the work is committed, and others have their turns."""
 KEPT_S = 1.0
 """What was fetched from the cold store is looked at again by then."""
 AHEAD_MS = 1500
-"""What is due so soon gets a timer: a process without a loop of its own looks about once a second."""
+"""Work due this soon gets a timer: a process without a loop of its own looks about once a second."""
 
 
 class Alarm:
-    """Does what is due in an engine's topics, and sets a timer for the next."""
+    """Does what is due in an engine's topics, and sets a timer for the next time."""
 
     def __init__(self, keyspace: Keyspace, call_later: CallLater) -> None:
         self._keyspace = keyspace
         self._call_later = call_later
         self._set_for_ms: int | None = None  # when the timer goes off
         self._has_failed = False
-        self._fetched: list[tuple[float, Callable[[], None]]] = []  # till when it is kept, and how that ends
+        self._fetched: list[tuple[float, Callable[[], None]]] = []  # how long it is kept, and how that ends
         keyspace.news.call_at_deadlines(self._set)
 
     def cron(self) -> None:
-        """Do what is due, to be committed with the turn, and have the rest done at its time."""
+        """Do what is due, to be committed with the turn, and set a timer for the rest."""
         keyspace = self._keyspace
         if keyspace.turn.failure is not None or not keyspace.times.may_expire:
             return
@@ -63,7 +63,7 @@ class Alarm:
             next_ms = self._work()
         except Exception as failure:
             level = logging.DEBUG if self._has_failed else logging.WARNING
-            log.log(level, "Can't do what is due of topics: %s", keyspace.fail(failure))
+            log.log(level, "Can't do work that is due on topics: %s", keyspace.fail(failure))
             self._has_failed = True
             return
         self._has_failed = False
@@ -71,7 +71,7 @@ class Alarm:
             self._set(next_ms)
 
     def _work(self) -> int | None:
-        """Do what is due, for a while; when something is due next."""
+        """Do what is due, for a while; return when something is due next."""
         deadline = perf_counter() + STEP_MS / 1000
         parts = self._keyspace.parts
         while any([self._step(part) for part in parts]):
@@ -93,7 +93,7 @@ class Alarm:
         if self._set_for_ms is not None and now_ms <= self._set_for_ms <= at_ms:
             return
         if at_ms - now_ms <= AHEAD_MS:
-            self._set_for_ms = max(at_ms, now_ms + STEP_MS)  # who is late rests as long as it works
+            self._set_for_ms = max(at_ms, now_ms + STEP_MS)  # a late part rests as long as it has worked
             self._call_later((self._set_for_ms - now_ms) / 1000, self._go_off)
 
     def _go_off(self) -> None:
@@ -102,11 +102,11 @@ class Alarm:
 
 
 def _nothing() -> None:
-    """It is looked at again in a moment, whether it is here then or not."""
+    """Do nothing: the next look comes soon, whether the block is here by then or not."""
 
 
 REST = 1.0
-"""Between two steps of trimming, in times of what the first one took."""
+"""The pause between two steps of trimming, as a multiple of the time that the first one took."""
 
 
 class Keeping:
@@ -121,7 +121,7 @@ class Keeping:
         notifications: Notifications,
         call_later: CallLater,
     ) -> None:
-        """Raises StoreError where the rules can't be read. Where they can't be written, it is tried again."""
+        """Raises StoreError if the rules cannot be read. If they cannot be written, `cron` tries again."""
         self._settings = settings
         self._keyspace = keyspace
         self._hub = hub
@@ -136,7 +136,7 @@ class Keeping:
         self._has_failed = False
         self._took_s = 0.0
         self._owes = False
-        self._owed: tuple[Rule, ...] | None = settings["retain"]  # what the store is to have
+        self._owed: tuple[Rule, ...] | None = settings["retain"]  # what the store should have
         self._known = rules.all
         hub.retain_by(self.retain, self._follow)
         self._pay()
@@ -144,7 +144,7 @@ class Keeping:
         settings.on_change("retain", self._change)
 
     def _pay(self) -> None:
-        """Have the store say what the settings said at the start."""
+        """Write the settings' rules to the store."""
         owed, self._owed = self._owed, None
         self.rules.refresh()
         if owed is None or owed == self.rules.all:
@@ -153,11 +153,11 @@ class Keeping:
             self.rules.put(owed)
         except StoreError as failure:
             level = logging.DEBUG if self._owes else logging.WARNING
-            log.log(level, "The rules of retention are not in effect, the store can't take them: %s", failure)
+            log.log(level, "The rules of retention are not in effect, because the store can't take them: %s", failure)
             self._owed, self._owes = owed, True
 
     def _change(self, said: tuple[Rule, ...] | None) -> None:
-        """CONFIG SET retain. The rules hold when it is answered."""
+        """Obey CONFIG SET retain. The rules apply once it is answered."""
         self._owed = None
         try:
             self.rules.put(said or ())
@@ -171,7 +171,7 @@ class Keeping:
             self._settings.adopt("retain", self.rules.all)
 
     def retain(self, name: bytes, tails: list[bytes]) -> None:
-        """Make entries of messages. Raises CommandError where that can't be: then there is none of them."""
+        """Turn messages into entries. Raises CommandError if that fails: then none of them is one."""
         notifications = self._notifications
         try:
             are_kept = self.retained.append(name, tails)
@@ -189,7 +189,7 @@ class Keeping:
     # -- trimming
 
     def cron(self) -> None:
-        """Ten times a second, and in between for as long as there is more to do."""
+        """Trim ten times a second, and in between as long as there is more to do."""
         if self._owed is not None:
             self._pay()
         self.alarm.cron()
@@ -206,14 +206,14 @@ class Keeping:
             self._go_on()
 
     def _step(self) -> bool:
-        """Whether there is more; others have their turns before the next one."""
+        """Do one step; return whether there is more. Other turns come before the next step."""
         keyspace = self._keyspace
         if keyspace.turn.failure is not None or not keyspace.times.may_expire:
             return False
         start = perf_counter()
         try:
             has_more = any([part.retention.step() for part in keyspace.parts if part.retention is not None])
-            if self.rules.all is not self._known:  # the process that changed them died before it could say so
+            if self.rules.all is not self._known:  # the process that changed them died before it announced that
                 self._hub.look_at_rules()
         except Exception as failure:
             log.log(logging.DEBUG if self._has_failed else logging.WARNING, "Can't trim: %s", keyspace.fail(failure))

@@ -1,5 +1,4 @@
-"""What topics are told by the arguments of TOPIC.CREATE and TOPIC.CONFIG, their limits above all, and as these answer
-it."""
+"""A topic's own settings, its limits above all: the arguments of TOPIC.CREATE and TOPIC.CONFIG, and their answers."""
 
 from __future__ import annotations
 
@@ -22,17 +21,17 @@ from rlite_pubsub.storage.topics.topic_settings import (
 
 
 class _Option(NamedTuple):
-    """One option: the field that it sets, how its value is read, and what is said of one that can't be."""
+    """One option: the field that it sets, how its value is read, and the error for a bad value."""
 
     field: str
     read: Callable[[bytes], int | None]
     wanted: str
     has_default: bool = True
-    """Rules of retention say it, too."""
+    """Rules of retention can set it, too."""
 
 
 class TopicWords(NamedTuple):
-    """What a topic was told of its own."""
+    """The settings of a topic's own."""
 
     own: RetentionLimits = NOTHING_SAID
     appends: AppendRules = NO_APPEND_RULES
@@ -59,7 +58,7 @@ ARGUMENTS = (
 
 
 def take_words(words: list[bytes], told: TopicWords) -> TopicWords:
-    """What a topic was told, changed as these words say. Raises CommandError."""
+    """Return a topic's settings, changed by these words. Raises CommandError."""
     if len(words) % 2:
         raise CommandError(SYNTAX)
     said: dict[str, int] = {}
@@ -79,13 +78,13 @@ def take_words(words: list[bytes], told: TopicWords) -> TopicWords:
 
 
 def words_of(topic: Topic) -> TopicWords:
-    """What a topic was told until now."""
+    """Return a topic's present settings."""
     settings = retention_of(topic).settings(topic)
     return TopicWords() if settings is None else TopicWords(settings.own, settings.appends)
 
 
 def tell(topic: Topic, told: TopicWords) -> None:
-    """A topic that `for_change` has found goes by this from now on."""
+    """Give new settings to a topic that `for_change` has found."""
     before, retention = words_of(topic), retention_of(topic)
     if told.own != before.own:
         retention.set_own(topic, told.own)
@@ -100,8 +99,8 @@ def retention_of(topic: Topic) -> Retention:
 
 
 def limits_of(topic: Topic) -> dict[Reply, Reply]:
-    """What holds for a topic; 0 is no limit. The rule is the pattern that matches its name, whether it says anything
-    or the topic's own limits do."""
+    """Return the limits that apply to a topic; 0 is no limit. The rule is the pattern that matches its name, even if
+    the topic's own limits override it."""
     retention = retention_of(topic)
     retention.rules.follow(topic.keyspace.reading())
     age, entries, size = retention.limits(topic)

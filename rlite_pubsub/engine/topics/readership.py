@@ -1,11 +1,12 @@
-"""Who reads ephemeral topics, and is a consumer of ephemeral groups: both go when nobody does any more.
+"""The readers of ephemeral topics and the consumers of ephemeral groups: topics and groups are removed when they have
+none left.
 
 Promises:
  - An ephemeral topic stays as long as a session is blocked on it, follows it, or is a consumer of one of its groups.
-   Without any it is removed once it has not been read or written for `GRACE_SECONDS`, whether it ever had a reader.
- - A consumer of an ephemeral group (its name, too, ends in `#ephemeral`) goes with the connection that last read for
-   it. What was pending with it is given back to the group, and with its last consumer the group goes.
- - Nothing is done while the connection closes: it is done at the next look, and again where the store can't do it.
+   Without any, it is removed once it has not been read or written for `GRACE_SECONDS`, even if it never had a reader.
+ - A consumer of an ephemeral group (whose name ends in `#ephemeral`, too) is removed with the connection that last read
+   for it. Its pending entries go back to the group, and the group is removed with its last consumer.
+ - Nothing is done while the connection closes: the next look does it, and tries again if the store cannot.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ TOPICS_PER_LOOK = 100
 
 
 class Seat(NamedTuple):
-    """A consumer of a group, for which a session reads."""
+    """A consumer of a group that a session reads for."""
 
     database: int
     key: bytes
@@ -48,7 +49,7 @@ class Seat(NamedTuple):
 
 
 class Readership:
-    """Knows which sessions read ephemeral topics, and removes what nobody reads any more."""
+    """Knows which sessions read ephemeral topics, and removes the topics that nobody reads any more."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class Readership:
         sampler: Sampler,
         is_watched: Callable[[int, bytes], bool],
     ) -> None:
-        """`is_watched`: whether a session waits for this key, or follows it."""
+        """`is_watched` says whether a session waits for this key or follows it."""
         self._keyspace = keyspace
         self._notifications = notifications
         self._sampler = sampler
@@ -70,7 +71,8 @@ class Readership:
         self._has_failed = False
 
     def join(self, session: Client, read: Iterable[Group], consumer: bytes) -> list[Group]:
-        """A session reads groups for a consumer. The ephemeral ones in which it is new: there it is to be made."""
+        """Note that a session reads groups for a consumer. Returns the ephemeral groups in which the consumer is new
+        and must be created."""
         joined = []
         for group in read:
             topic = group.topic
@@ -85,7 +87,7 @@ class Readership:
         return joined
 
     def forget(self, session: Client) -> None:
-        """The session is gone."""
+        """Forget a closed session."""
         for seat in self._seats.pop(session, ()):
             readers = self._readers.get(seat[:2], {})
             if readers.get(seat) is not session:
@@ -108,7 +110,7 @@ class Readership:
                 self._look(keyspace, Databases((keyspace.memory.part,)), now)
         except Exception as failure:
             level = logging.DEBUG if self._has_failed else logging.WARNING
-            log.log(level, "Can't remove what is ephemeral: %s", keyspace.fail(failure))
+            log.log(level, "Can't remove ephemeral topics or consumers: %s", keyspace.fail(failure))
             self._has_failed = True
             return
         self._has_failed = False
@@ -116,7 +118,8 @@ class Readership:
     # -- groups
 
     def _depart(self, keyspace: Keyspace, seat: Seat) -> None:
-        """It stays among the departed until a later look finds it gone: what is done now may yet be undone."""
+        """Remove a departed consumer. It stays in the list until a later look finds it gone: this turn may yet be
+        undone."""
         if _group(keyspace.find(*seat[:2]), seat) is None:
             del self._departed[seat]
             return
@@ -137,7 +140,7 @@ class Readership:
     # -- topics
 
     def _look(self, keyspace: Keyspace, memory: Databases, now: float) -> None:
-        """Look at some topics, and go on behind them the next time."""
+        """Look at some topics; the next look goes on after them."""
         database = next((number for number in memory.numbers() if number >= self._database), None)
         if database is None:
             self._database = self._cursor = 0
@@ -168,7 +171,7 @@ class Readership:
 
 
 def _group(record: Record | None, seat: Seat) -> Group | None:
-    """The group of this seat, if there is anything left to do about it."""
+    """Return the group of this seat, if there is anything left to do about it."""
     group = groups.group_of(record, seat.group) if isinstance(record, Topic) else None
     if group is None or (group.consumer_count and group.consumer(seat.consumer) is None):
         return None
@@ -176,7 +179,7 @@ def _group(record: Record | None, seat: Seat) -> Group | None:
 
 
 def _give_back(group: Group, consumer: Consumer) -> None:
-    """What is pending with this consumer is to be delivered to another one."""
+    """Let another consumer have the entries pending with this one."""
     txn = group.topic.keyspace.writing()
     for run in list(pending_records.walk(txn, group.of_group)):
         if run.fate[0] == consumer.number:

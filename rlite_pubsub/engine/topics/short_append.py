@@ -1,9 +1,8 @@
 """`XADD key * field value` the short way: a run of them, which differ in their last argument, at once.
 
-Where anything could tell the run from as many single commands (a client waits for the key, or is notified of
-changes) or where there is anything to decide (no such topic yet, no ids left), the run is not taken, and each command
-goes its ordinary way. Code that may change that meanwhile looks up a key, or comes through `Connection`'s ordinary way:
-either ends the stretch.
+If anything could tell the run from single commands (a client waits for the key, or is notified of changes) or anything
+must be decided (no such topic yet, no ids left), the run is not taken, and each command goes the ordinary way. Code
+that could change that meanwhile looks up a key, or comes through `Connection`'s ordinary way: either ends the stretch.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ _FEWEST_WORDS: Final = 4
 
 
 def append_run(session: CommandSession, head: list[bytes], tails: list[bytes]) -> bytes | None:
-    """The replies, or None: nothing was done. `head` is all of a request but its last argument; each tail is
-    `<length>\\r\\n<value>`."""
+    """Append a run, and return the replies; None if nothing was done. `head` is all of a request but its last argument;
+    each tail is `<length>\\r\\n<value>`."""
     engine = session.engine
     keyspace = engine.keyspace
     if len(head) < _FEWEST_WORDS:
@@ -46,7 +45,7 @@ def append_run(session: CommandSession, head: list[bytes], tails: list[bytes]) -
 
 
 def _begun(session: CommandSession, keyspace: Keyspace, head: list[bytes]) -> Stretch | None:
-    """A new stretch, if nothing is against it."""
+    """Return a new stretch, or None if something forbids it."""
     engine = session.engine
     key = head[1]
     if (

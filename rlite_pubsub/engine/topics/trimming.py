@@ -1,4 +1,4 @@
-"""Trimming a topic as XTRIM and XADD are told: how far, and what becomes of what groups refer to."""
+"""Trimming a topic for XTRIM and XADD: how far, and what happens to the groups' references."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def rehearse_trim(session: CommandSession, topic: Topic, wanted: Trimming, more: int) -> None:
-    """Read what an exact trim will have to know of the cold part, to which this many entries are about to be added."""
+    """Read in advance what an exact trim needs of the cold part, when this many entries are about to be added."""
     rehearse(session, topic, lambda: read_for_trim(topic, wanted, more))
 
 
 def read_for_trim(topic: Topic, wanted: Trimming, more: int) -> None:
-    """Do the reading. Raises ColdMiss."""
+    """Read it now. Raises ColdMiss."""
     if not topic.has_cold:
         return
     if wanted.references != KEEPREF:
@@ -42,7 +42,7 @@ def read_for_trim(topic: Topic, wanted: Trimming, more: int) -> None:
 
 
 def trim(session: CommandSession, topic: Topic, wanted: Trimming) -> int:
-    """Trim a topic that `topic_for_change` has found, and tell of it; how many entries were removed."""
+    """Trim a topic that `topic_for_change` has found, and publish the event; return how many entries were removed."""
     if wanted.min_id is None and topic.length <= wanted.max_length:
         return 0
     if wanted.references == KEEPREF:
@@ -80,7 +80,7 @@ _AT_ONCE: Final = 1000
 
 
 def _forget(references: References, topic: Topic, count: int) -> None:
-    """This many of the oldest entries are about to go: so do all references to them."""
+    """Forget all references to the oldest entries, this many of which are about to be removed."""
     start = entry_ids.MIN
     while count > 0:
         ids = b"".join([part.ids for part in topic.between(start, limit=min(count, _AT_ONCE))])
@@ -93,8 +93,8 @@ def _forget(references: References, topic: Topic, count: int) -> None:
 
 
 def _trim_unreferenced(session: CommandSession, topic: Topic, wanted: Trimming) -> int:
-    """Of those that would go, remove the ones that nobody refers to; where there are too many entries, further ones in
-    their place. It is exact, about or not: what stands between those that stay is deleted one by one."""
+    """Remove those entries that nobody refers to; if there are still too many, remove later ones in their place. This
+    is exact even with `~`: entries between those that stay are deleted one by one."""
     references = References(topic)
     most = topic.length if wanted.min_id is not None else topic.length - wanted.max_length
     if wanted.is_approximate and (limit := _limit(session, wanted)):
@@ -111,18 +111,18 @@ def _trim_unreferenced(session: CommandSession, topic: Topic, wanted: Trimming) 
 
 
 def _end(wanted: Trimming) -> Id | None:
-    """The last entry that may go; None: there is none."""
+    """Return the last id that may be removed; None if there is none."""
     return entry_ids.MAX if wanted.min_id is None else entry_ids.before(wanted.min_id)
 
 
 def _read_ids(topic: Topic, wanted: Trimming, more: int) -> None:
-    """All that a trim with references will have to know of the cold part."""
+    """Read in advance all that a trim with references needs of the cold part."""
     end, limit = _end(wanted), None
     if wanted.min_id is None:
         limit = topic.length + more - wanted.max_length
         if limit <= 0:
             return
-    if wanted.references == ACKED and end is not None:  # it goes on behind those that are referred to
+    if wanted.references == ACKED and end is not None:  # it goes on after those that are referred to
         end, limit = min(end, References(topic).read_to), None
     for part in topic.between(end=end, limit=limit) if end is not None else ():
         if not part.ids:

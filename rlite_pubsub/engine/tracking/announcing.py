@@ -1,12 +1,11 @@
-"""Keys that this process changes, for other processes whose clients track keys.
+"""Announcing the keys that this process changes to other processes whose clients track keys.
 
 Laws kept here:
- 1. change: what was changed is written in the transaction that changes it -> COMMIT -> ring who tracks.
+ 1. change: what was changed is written in the transaction that changes it -> COMMIT -> ring those that track.
 11. While nobody elsewhere tracks, a commit costs a look at shared memory.
 
-A process announces that it begins to track before its client is answered. A turn that was under way then does not know
-which keys
-it has changed: it says that.
+A process announces that it begins to track before it answers its client. A turn under way at that moment does not know
+which keys it has changed, and says so.
 """
 
 from __future__ import annotations
@@ -35,20 +34,20 @@ class Announcing:
     """Tells other processes which keys this one has changed."""
 
     def __init__(self, neighbours: Neighbours, post: Post, heed: Callable[[], None]) -> None:
-        """`heed` is called when others begin to track keys, or cease to."""
-        self.hint = neighbours.hint  # the first number is another one when trackers may be
+        """`heed` is called when others begin or cease to track keys."""
+        self.hint = neighbours.hint  # the first number changes when trackers may have changed
         self.seen = -1
-        self.trackers: tuple[int, ...] = ()  # other processes that want to know
+        self.trackers: tuple[int, ...] = ()  # other processes that track keys
         self.changed: dict[bytes, None] = {}  # by this turn
         self._were_all_removed = False
-        self.is_owing = False  # something is to be written, or who tracks is to be rung
-        self._knows_all = True  # what this turn has changed is in `changed`, from its beginning
+        self.is_owing = False  # something must be written, or trackers must be rung
+        self._knows_all = True  # `changed` has all changes of this turn, from its beginning
         self._neighbours = neighbours
         self._post = post
         self._heed = heed
 
     def refresh(self, *, in_turn: bool = False) -> None:
-        """See who tracks keys; `in_turn`: some may have been changed by now. Raises StoreError."""
+        """See who tracks keys; `in_turn`: some keys may have been changed by now. Raises StoreError."""
         seen = self.hint[0]
         if seen == self.seen:
             return
@@ -62,19 +61,19 @@ class Announcing:
         self._heed()
 
     def note(self, name: bytes) -> None:
-        """This key is changed. To be called while there are trackers."""
+        """Note that a key is changed. Call it while there are trackers."""
         if not name.endswith(EPHEMERAL):
             self.changed[name] = None
             self.is_owing = True
 
     def flushed(self) -> None:
-        """All keys are removed."""
+        """Note that all keys are removed."""
         if self.trackers:
             self.changed.clear()
             self._were_all_removed = self.is_owing = True
 
     def before_commit(self, keyspace: Keyspace) -> None:
-        """Write what is changed, in the transaction that changes it. Raises StoreError."""
+        """Write the changed keys, in the transaction that changes them. Raises StoreError."""
         try:
             self.refresh(in_turn=True)
         except StoreError as failure:
@@ -89,7 +88,7 @@ class Announcing:
             self.is_owing = True
 
     def after_commit(self) -> None:
-        """Notify those that are to read it."""
+        """Ring the processes that should read them."""
         failpoint("changed-keys-committed")
         self._ring_all()
         self.forget()
@@ -101,12 +100,12 @@ class Announcing:
     # -- of a transaction that a thread makes beside the loop
 
     def write_beside(self, txn: Txn, names: Iterable[bytes]) -> None:
-        """As `before_commit`, in that thread: who tracks when its commit comes it can't know, so it is always
-        written."""
+        """Like `before_commit`, in that thread: it cannot know who will be tracking when it commits, so it always
+        writes."""
         changed_keys.add(txn, self._neighbours.own or 0, THESE, dict.fromkeys(names))
 
     def ring(self) -> None:
-        """As `after_commit`, in the loop."""
+        """Like `after_commit`, in the loop."""
         try:
             self.refresh()
         except StoreError as failure:
@@ -114,7 +113,7 @@ class Announcing:
         self._ring_all()
 
     def forget(self) -> None:
-        """The turn is over."""
+        """Forget the turn's changes: it is over."""
         self.changed.clear()
         self._were_all_removed = self.is_owing = False
         self._knows_all = True

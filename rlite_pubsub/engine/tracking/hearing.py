@@ -1,11 +1,11 @@
-"""Keys that other processes change, for the sessions of this one that track keys.
+"""Learning which keys other processes change, for the sessions of this one that track keys.
 
 Laws kept here:
  2. track: write the record -> COMMIT -> reply. A process that changes a key after that finds the record, and says
     which key.
  3. CLEAR the bell -> look -> wait, bounded -> again. What was written is read in its order, and nothing of it twice.
-Who was away for so long that something is gone, or hears that nobody knows which keys were changed, compares those that
-are tracked with what was read; sessions that broadcast are told that any key may have changed.
+A process that was away for so long that records are gone, or that hears that the changed keys are unknown, compares the
+tracked keys with what was read; sessions that broadcast are told that any key may have changed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Hearing:
         hub.call_on_bell(self.look)
 
     def begin(self) -> None:
-        """A session is going to track keys: others are to say which they change from now on. Raises StoreError."""
+        """Have others announce the keys they change from now on, for a session that is about to track keys. Raises
+        StoreError."""
         if not self._is_recorded:
             self._hub.record({_RECORD: 1})
             self._is_recorded = True
@@ -53,7 +54,7 @@ class Hearing:
             self._read_to = self._keyspace.last_commit()
 
     def look(self) -> None:
-        """Tell of what others have changed since the last look. Never fails."""
+        """Pass on what others have changed since the last look. Never fails."""
         if not self._is_recorded:
             return
         try:
@@ -62,7 +63,7 @@ class Hearing:
             log.warning("Can't see which keys others have changed: %s", failure)
 
     def cron(self) -> None:
-        """Now and then: the bell may lie; and who tracks no more need not be told."""
+        """Look now and then, for the bell may lie; and take back the record when nobody tracks any more."""
         self.look()
         if self._is_recorded and not self._tracked.sessions:
             try:

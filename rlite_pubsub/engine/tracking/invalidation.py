@@ -1,13 +1,11 @@
-"""What sessions that track keys (CLIENT TRACKING) are told when keys change.
+"""CLIENT TRACKING: what sessions that track keys are told when keys change.
 
 A session that does not broadcast is notified once for each key that it has read; then it must read it again to be
-notified
-again. One that does is notified of all keys with its prefixes, at the turn's end. Names are sent without their
-database.
+notified again. One that broadcasts is notified of all keys with its prefixes, at the turn's end. Names are sent without
+their database.
 
-The session whose command changes a key is notified last, when its command (or its whole transaction) has been
-answered: a
-push must not stand between the elements of a reply. CLIENT REPLY OFF does not silence these messages.
+The session whose command changes a key is notified last, when its command (or its whole transaction) has been answered:
+a push must not stand between the elements of a reply. CLIENT REPLY OFF does not silence these messages.
 """
 
 from __future__ import annotations
@@ -33,49 +31,49 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.agenda import Agenda
 
 
-# -- Tracked keys that other processes may have changed, where nobody knows which (hearing.py): compared by their
-# versions, ten times a second, for a few milliseconds. A version is noted when a key is read. They are compared one
-# after the other, as the time allows; so a reader may be notified of a change a little later, but never misses it.
+# -- Tracked keys that other processes may have changed, when nobody knows which (hearing.py): compared by version, ten
+# times a second, for a few milliseconds. A version is noted when a key is read. Keys are compared one after the other,
+# as time allows; so a reader may hear of a change a little late, but never misses it.
 
 _BATCH: Final = 50
 
 
 class ForeignChanges:
-    """What is known of the keys that sessions of one engine have read."""
+    """What is known of the keys that the sessions of one engine have read."""
 
     def __init__(self, changed: Callable[[bytes], None]) -> None:
-        self._changed = changed  # to be told of each key that has
+        self._changed = changed  # called with each key that has changed
         self._versions: dict[bytes, dict[int, int | None]] = {}  # name -> database -> version (None: not yet known)
         self._under_way: Iterator[bytes] | None = None
 
     def note(self, keyspace: Keyspace, database: int, name: bytes) -> None:
-        """A session has read the key as it is now."""
+        """Note that a session has read the key as it is now."""
         versions = self._versions.setdefault(name, {})
         if database not in versions:
             versions[database] = keyspace.version(database, name)
 
     def forget(self, name: bytes) -> None:
-        """Nobody needs to hear of the key any more."""
+        """Forget a key: nobody needs to hear of it any more."""
         self._versions.pop(name, None)
 
     def forget_all(self) -> None:
         self._versions.clear()
 
     def swapped(self, first: int, second: int) -> None:
-        """Two databases have changed places: as in Redis, that is no change of a key."""
+        """Swap two databases: as in Redis, that does not count as a change of keys."""
         for versions in self._versions.values():
             for database in (first, second):
                 if database in versions:
                     versions[database] = None
 
     def has_seen(self, name: bytes, transaction: int) -> bool:
-        """Whether what was read of the key is as new as this transaction."""
+        """Return whether the key was last read at or after this transaction."""
         versions = self._versions.get(name)
         return versions is not None and all([version is not None and version >= transaction
                                              for version in versions.values()])  # fmt: skip
 
     def suspect_all(self) -> None:
-        """Any of them may have been changed: compare them all."""
+        """Begin to compare all keys: any of them may have changed."""
         self._under_way = iter(list(self._versions))
 
     def look(self, keyspace: Keyspace, deadline: float) -> None:
@@ -106,9 +104,9 @@ class ForeignChanges:
 _CHANNEL: Final = b"__redis__:invalidate"
 """The channel on which a RESP2 session to which tracking is redirected is notified."""
 Outer: TypeAlias = "tuple[Client | None, list[tuple[Tracking, bytes | None]]]"
-"""Whose command is under way, and what it is to be told of when it has been answered."""
+"""The session whose command is under way, and what to tell it once it has been answered."""
 _ROUNDS: Final = 100
-"""How many of the keys that are too many are forgotten with one command."""
+"""How many surplus keys are forgotten with one command."""
 
 
 class TrackedKeys:
@@ -123,7 +121,7 @@ class TrackedKeys:
         agenda: Agenda,
         announcing: Announcing | None = None,
     ) -> None:
-        """`announcing`: how other processes hear of what this one changes."""
+        """`announcing` tells other processes what this one changes."""
         self._settings = settings
         self._keyspace = keyspace
         self._sessions = sessions
@@ -138,10 +136,10 @@ class TrackedKeys:
         self.sessions: dict[Client, None] = {}  # all that track
         self._announcing = announcing
 
-    # -- who wants to know
+    # -- who tracks
 
     def begin(self, session: Client, tracking: Tracking) -> None:
-        """The session tracks keys in this way from now on; if it broadcasts, those that begin so."""
+        """Let a session track keys in this way; if it broadcasts, those with its prefixes."""
         self._keyspace.news.heed(True)
         session.tracking = tracking
         self.sessions[session] = None
@@ -149,7 +147,7 @@ class TrackedKeys:
             self.listeners.setdefault(prefix, {})[session] = None
 
     def forget(self, session: Client) -> None:
-        """The session tracks nothing any more. What it has read is forgotten when it changes."""
+        """Stop tracking for a session. The keys it has read are forgotten when they change."""
         tracking = session.tracking
         if tracking is None:
             return
@@ -163,7 +161,7 @@ class TrackedKeys:
                 self._changed.pop(prefix, None)
 
     def remember(self, session: Client, command: Command, args: list[bytes]) -> None:
-        """The session has read these keys."""
+        """Note that the session has read these keys."""
         tracking = session.tracking
         assert tracking is not None
         if (tracking.opt_in and not tracking.caching) or (tracking.opt_out and tracking.caching):
@@ -178,7 +176,7 @@ class TrackedKeys:
     # -- what has changed
 
     def changed(self, key: bytes, by: Client | None) -> None:
-        """A key was changed: by a session, or because its time was over."""
+        """Note that a session has changed a key, or that it has expired."""
         for prefix in self.listeners:
             if key.startswith(prefix):
                 self._changed.setdefault(prefix, {})[key] = by
@@ -187,7 +185,7 @@ class TrackedKeys:
             self._tell_readers(key)
 
     def changed_elsewhere(self, key: bytes, transaction: int) -> None:
-        """Another process has changed a key, in this transaction."""
+        """Note that another process has changed a key, in this transaction."""
         for prefix in self.listeners:
             if key.startswith(prefix):
                 self._changed.setdefault(prefix, {})[key] = None
@@ -196,7 +194,7 @@ class TrackedKeys:
             self._tell_readers(key)
 
     def suspect_all(self) -> None:
-        """Others have changed nobody knows which keys."""
+        """Act on unknown changes by others: any key may have changed."""
         self.elsewhere.suspect_all()
         for session in list(self.sessions):
             tracking = session.tracking
@@ -220,13 +218,13 @@ class TrackedKeys:
             self._notifications.in_order(partial(self.tell, session, tracking, [key]))
 
     def flushed(self) -> None:
-        """Every key is gone, by one of our commands: notify all sessions that track any."""
+        """Act on one of our commands that removed every key: notify all sessions that track any."""
         if self._announcing is not None:
             self._announcing.flushed()
         self.removed_elsewhere()
 
     def removed_elsewhere(self) -> None:
-        """Every key is gone."""
+        """Notify all tracking sessions that every key is gone."""
         for session in self._sessions.values():
             tracking = session.tracking
             if tracking is None:
@@ -239,24 +237,24 @@ class TrackedKeys:
         self.elsewhere.forget_all()
 
     def tell_pending(self, session: Client) -> None:
-        """Tell the session whose command has been answered, even if it has switched tracking off meanwhile."""
+        """Notify the session whose command has been answered, even if it has switched tracking off meanwhile."""
         pending, self.pending = self.pending, []
         for tracking, key in pending:
             self.tell(session, tracking, None if key is None else [key])
 
     def begin_for(self, session: Client) -> Outer:
-        """What follows is done for this session, up to `end_for`: who waited is served in the middle of a command."""
+        """Act for this session until `end_for`: a waiting session is served in the middle of another's command."""
         outer = self.executing, self.pending
         self.executing, self.pending = session, []
         return outer
 
     def end_for(self, session: Client, outer: Outer) -> None:
-        """It has been answered."""
+        """End `begin_for`: the session has been answered."""
         self.tell_pending(session)
         self.executing, self.pending = outer
 
     def tell(self, session: Client, tracking: Tracking, keys: list[bytes] | None) -> None:
-        """Tell one tracking session, or the one that it redirects to, or that this one is gone. None: all keys."""
+        """Notify one tracking session, or the one it redirects to, or say that the latter is gone. None: all keys."""
         names: Reply = Encoded(encode(None, session.protocol)) if keys is None else keys
         if not tracking.redirect:
             if session.protocol == 3:
@@ -285,7 +283,7 @@ class TrackedKeys:
                     self.tell(session, tracking, names)
 
     def limit(self) -> None:
-        """Do not remember more keys than may be: the readers of those that are forgotten are told that they changed."""
+        """Forget keys beyond the limit: their readers are told that these have changed."""
         most = self._settings["tracking-table-max-keys"]
         rounds = _ROUNDS
         while most and len(self.readers) > most and rounds:
@@ -296,7 +294,7 @@ class TrackedKeys:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody needs to hear of changes."""
+        """True if nobody needs to hear of changes."""
         return not self.readers and not self.listeners
 
     @property

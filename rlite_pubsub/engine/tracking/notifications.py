@@ -1,7 +1,7 @@
-"""Keyspace notifications: what happened to a key, published to the subscribers of it.
+"""Keyspace notifications: what happened to a key, published to its subscribers.
 
 `notify-keyspace-events` says which classes of events are published and in which of the two forms. They are published
-where the change is made, in front of whatever is published after it, and leave with the turn: after its commit.
+where the change is made, before anything published later, and leave with the turn: after its commit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Notifications:
     def __init__(self, settings: Settings, hub: Hub) -> None:
         self._hub = hub
         self.classes = ""  # those that are published at all
-        self._held: list[Callable[[], None]] | None = None  # what is to be done behind a reply
+        self._held: list[Callable[[], None]] | None = None  # what to do after the reply
         self._by_key = False
         self._by_event = False
         self._follow(settings["notify-keyspace-events"])
@@ -40,11 +40,11 @@ class Notifications:
         self.classes = text if self._by_key or self._by_event else ""
 
     def wants(self, letter: str) -> bool:
-        """Whether anybody wants to hear of this class."""
+        """Return whether events of this class are wanted."""
         return letter in self.classes
 
     def tell(self, letter: str, event: bytes, database: int, key: bytes) -> None:
-        """Publish an event of this class (a letter of the setting's), if anybody wants to hear of the class."""
+        """Publish an event of this class (a letter of the setting), if the class is wanted."""
         if letter not in self.classes:
             return
         if self._by_key:
@@ -53,13 +53,13 @@ class Notifications:
             self._publish(b"__keyevent@%d__:%b" % (database, event), key)
 
     def hold(self) -> None:
-        """The command under way has said its reply already, as it were: what it publishes stands behind it."""
+        """Hold back what the command under way publishes, until its reply is out."""
         if self.classes and self._held is None:
             self._held = []
 
     @property
     def is_holding(self) -> bool:
-        """Whether `release` is due, behind the reply."""
+        """True if `release` is due, after the reply."""
         return self._held is not None
 
     def release(self) -> None:
@@ -69,7 +69,7 @@ class Notifications:
             act()
 
     def in_order(self, act: Callable[[], None]) -> None:
-        """Do this, which says something, in its place among what is published."""
+        """Do something that publishes or replies, in its place among the held events."""
         if self._held is not None:
             self._held.append(act)
         else:

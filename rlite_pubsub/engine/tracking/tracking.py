@@ -1,4 +1,4 @@
-"""What one session wants to be told of changed keys (CLIENT TRACKING)."""
+"""The choices of one session for CLIENT TRACKING."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Tracking:
-    """What a session chose with CLIENT TRACKING ON."""
+    """The choices of a session in CLIENT TRACKING ON."""
 
     redirect: int = 0
     """The id of the session that is notified instead; 0: itself."""
@@ -21,11 +21,11 @@ class Tracking:
     opt_out: bool = False
     no_loop: bool = False
     caching: bool = False
-    """CLIENT CACHING was said for the next command."""
+    """CLIENT CACHING is in effect for the next command."""
     broken_redirect: bool = False
 
     def succeed(self, before: Tracking | None) -> None:
-        """It was chosen while the session tracked already: a CLIENT CACHING holds on, and so do prefixes."""
+        """Take over from earlier choices: a CLIENT CACHING stays in effect, and so do prefixes."""
         if before is not None:
             self.caching = before.caching
         if self.broadcast:
@@ -33,11 +33,11 @@ class Tracking:
             self.prefixes = sorted({*held, *(self.prefixes or [b""])})
 
     def begin_caching(self) -> None:
-        """CLIENT CACHING was said."""
+        """Note CLIENT CACHING."""
         self.caching = True
 
     def after_command(self, session: Client) -> None:
-        """CLIENT CACHING is for one command, or one transaction; other CLIENT commands may come between."""
+        """End CLIENT CACHING after one command, or one transaction; other CLIENT commands may come between."""
         if self.caching and session.transaction is None:
             command = session.last_command
             self.caching = command is not None and command.name.startswith(b"client|")

@@ -1,6 +1,6 @@
-"""WATCH: which sessions' transactions a change of a key spoils.
+"""WATCH: the sessions whose transactions are spoilt when a key changes.
 
-What this process changes is noticed at once. What others change is noticed at EXEC: a key's version is noted when it is
+A change by this process is noticed at once. One by others is noticed at EXEC: a key's version is noted when it is
 watched, and compared if anybody else has committed since.
 """
 
@@ -41,7 +41,7 @@ class Watching:
                 del self.watchers[key]
 
     def changed(self, database: int, name: bytes) -> None:
-        """This process has changed the key."""
+        """Spoil the transactions that watch a key: this process has changed it."""
         watchers = self.watchers.get((database, name))
         if watchers is not None:
             for session in list(watchers):
@@ -49,7 +49,7 @@ class Watching:
                 self.unwatch(session)
 
     def expired(self, database: int, name: bytes) -> None:
-        """The key is removed, its time being over: a change for those for whom it was there."""
+        """Treat an expired key as changed for those who watched it while it existed."""
         key = database, name
         for session in list(self.watchers.get(key, ())):
             watched = session.watched
@@ -58,20 +58,21 @@ class Watching:
                 self.unwatch(session)
 
     def check(self, session: Client, keyspace: Keyspace) -> None:
-        """Before EXEC: has a key's time come, or has another process changed one?"""
+        """Look before EXEC whether a watched key has expired, or another process has changed one."""
         for key, (commits, version) in list((session.watched or {}).items()):
             now = keyspace.version(*key)
             if now != version and (not now or keyspace.stored.commits_of_others != commits):
                 session.spoil()
 
     def flushed(self, keyspace: Keyspace, database: int) -> None:
-        """The database is about to lose its keys."""
+        """Treat the keys of a database as changed: it is about to be flushed."""
         for key in [key for key in self.watchers if key[0] == database]:
             if keyspace.version(*key):
                 self.changed(*key)
 
     def swapped(self, keyspace: Keyspace, first: int, second: int) -> None:
-        """Two databases are about to change places. A key that is in neither has not changed."""
+        """Treat keys of two databases as changed: they are about to change places. A key that is in neither has not
+        changed."""
         for key in [key for key in self.watchers if key[0] in (first, second)]:
             if keyspace.version(first, key[1]) or keyspace.version(second, key[1]):
                 self.changed(*key)

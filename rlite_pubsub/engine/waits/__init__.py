@@ -1,1 +1,1 @@
-"""What sessions wait for: keys that others change, the cold store, the disk, a time, the end of a pause."""
+"""Waits of sessions: for keys that others change, the cold store, the disk, a time, the end of a pause."""

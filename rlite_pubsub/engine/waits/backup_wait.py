@@ -1,4 +1,4 @@
-"""A session that waits until all which is committed can be restored from a backup (engine/backups.py): SAVE."""
+"""A session that waits until everything committed can be restored from a backup (engine/backups.py): SAVE."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 POLL_SECONDS: Final = 0.05
 RING_EVERY: Final = 20
-"""How many looks pass before it is asked again: it may have been killed."""
+"""After how many looks the backup is asked for again: its process may have been killed."""
 ABSENT_SECONDS: Final = 30.0
-"""So long the process may need to begin, or to begin again."""
+"""How long the process may need to begin, or to begin again."""
 
 
 class BackupWait(Blocked):
     """One wait, which nobody may cut short."""
 
     def __init__(self, session: CommandSession) -> None:
-        """It begins once the turn is over, so that it has all that was committed in it, too."""
+        """The wait begins once the turn is over, so that it covers all that was committed in the turn, too."""
         self._session = session
         self._backups = session.engine.backups
         self._later = session.engine.call_later
@@ -39,7 +39,7 @@ class BackupWait(Blocked):
     def _look(self) -> None:
         session, backups = self._session, self._backups
         if session.id not in session.engine.sessions or session.blocked is not self:
-            return  # it is gone
+            return  # the session is gone
         if self._looks % RING_EVERY == 0 and backups.ring():
             self._heard_ms = backups.now_ms()
         self._looks += 1
@@ -49,7 +49,7 @@ class BackupWait(Blocked):
         elif backups.has_failed(state, self._asked_ms):
             self._end(Error(f"ERR the backup has failed: {state.error}".encode()))
         elif backups.now_ms() - self._heard_ms > ABSENT_SECONDS * 1000:
-            self._end(Error(b"ERR the backup has failed: its process is not there, see the server's log"))
+            self._end(Error(b"ERR the backup has failed: its process is not running, see the server's log"))
         else:
             self._later(POLL_SECONDS, self._look)
 

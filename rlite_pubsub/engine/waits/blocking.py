@@ -1,15 +1,15 @@
 """Sessions that wait for keys: which ones a change may serve, in which order, and which have timed out.
 
 Promises:
- - What a command, or a whole EXEC, made ready is looked at right behind it, in the same turn and the same transaction,
+ - What a command, or a whole EXEC, made ready is looked at right after it, in the same turn and the same transaction,
    so law 5 holds for those who are served, too: their replies leave after the commit, and are taken back if it fails.
  - First come, first served, for each key.
  - A released session goes on with what it has sent meanwhile, in order, before the turn ends.
  - A wait of 0 ms has no end. MULTI never waits.
 
-Waiters of one queue (`queues` of `block`) want the same of a key: where there is nothing for the first of them, there
-is nothing for those behind it, and they are not asked. In a shared queue all get the same reply, which is made once.
-What other processes do is noticed by engine/waits/other_processes.py.
+Waiters of one queue (`queues` of `block`) want the same of a key: if there is nothing for the first of them, there is
+nothing for those behind it, and they are not asked. In a shared queue all get the same reply, which is made once.
+engine/waits/other_processes.py notices what other processes do.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ log: Final = logging.getLogger("rlite_pubsub")
 _FOLLOWED: Final = object()
 """The queue, always empty, of a key that is followed."""
 _MAY_BE_SLOW_US: Final = 1000
-"""What takes less is of no interest to a coarse slow log."""
+"""Calls quicker than this are of no interest to a coarse slow log."""
 
 
 Queue: TypeAlias = dict[Waiter, None]
@@ -68,8 +68,8 @@ class Waiting:
         stopwatch: Callable[[], float],
         call_later: CallLater,
     ) -> None:
-        """`unacknowledged`: the replies that wait for the turn's commit. `writer_waits` are told of keys that could not
-        be changed for who waits for them."""
+        """`unacknowledged`: the replies that wait for the turn's commit. `writer_waits` hears of keys that could not be
+        changed for a waiting session."""
         self._keyspace = keyspace
         self._agenda = hub.agenda
         self._stats = stats
@@ -84,7 +84,7 @@ class Waiting:
         self.keys: dict[Key, dict[Hashable, Queue]] = {}
         self._released: list[Client] = []  # to be resumed before the turn ends
         self._ends = WaitEnds(stopwatch, call_later)
-        self.is_certain = True  # that somebody has signalled the key that is being looked at
+        self.is_certain = True  # the key being looked at was signalled for sure
         self.known: object = None  # the last read that waited, for the next one that says the same (stream_read.py)
         self.shared_waits = SharedWaits(hub, self.keys)
         keyspace.news.show_only(self.keys)
@@ -101,9 +101,10 @@ class Waiting:
         shared: bool = False,
         on_timeout: Reply = NULL_ARRAY,
     ) -> Reply:
-        """Wait until one of these keys, of the session's database, has something. The handler returns what this does.
+        """Block the session until one of these keys, of its database, has something. The handler returns this method's
+        result.
 
-        `queues` has one for each key. Without it each session is asked. `shared` is for who only reads.
+        `queues` has one for each key. Without it each session is asked. `shared` is for sessions that only read.
         """
         if session.deny_blocking:
             return on_timeout
@@ -132,12 +133,12 @@ class Waiting:
         return NO_REPLY
 
     def is_awaited(self, database: int, name: bytes) -> bool:
-        """Whether a session is blocked on this key. Followers are not."""
+        """Return whether a session is blocked on this key. Followers do not count."""
         queues = self.keys.get((database, name))
         return queues is not None and (len(queues) > 1 or _FOLLOWED not in queues)
 
     def is_watched(self, database: int, name: bytes) -> bool:
-        """Whether a session is blocked on this key, or somebody follows it."""
+        """Return whether a session is blocked on this key or follows it."""
         return (database, name) in self.keys
 
     def tell_followed(self, note: Callable[[tuple[int, bytes]], None]) -> None:
@@ -145,18 +146,18 @@ class Waiting:
         self._note_followed = note
 
     def tell_trackers(self, tracked: TrackedKeys) -> None:
-        """A session that also tracks keys is notified of its own changes after its answer."""
+        """Notify a session that also tracks keys of its own changes after its answer."""
         self._tracked = tracked
 
     def follow(self, key: Key) -> None:
-        """Have the followers told whenever this key is ready (keyspace/topic/followers.py)."""
+        """Notify followers whenever this key is ready (keyspace/topic/followers.py)."""
         if key not in self.keys:
             self.keys[key] = {}
             self.shared_waits.begin(key, self._keyspace)
         self.keys[key][_FOLLOWED] = {}
 
     def unfollow(self, key: Key) -> None:
-        """Nobody follows this key any more."""
+        """Stop notifying followers of this key."""
         there = self.keys[key]
         del there[_FOLLOWED]
         if not there:
@@ -164,7 +165,7 @@ class Waiting:
             self.shared_waits.end(key)
 
     def forget(self, session: Client) -> None:
-        """The session is gone."""
+        """Forget a closed session."""
         waiter = session.blocked
         if isinstance(waiter, Waiter):
             self._leave(waiter)
@@ -173,26 +174,26 @@ class Waiting:
     # -- other processes
 
     def record(self) -> None:
-        """Let other processes know what is waited for, and look once more. Where they can't know, look now and then."""
+        """Record what is waited for, for other processes, and look once more. If that fails, look now and then."""
         if not self.shared_waits.record(self._keyspace):
             self._call_later(LINGER_SECONDS, self.look)
 
     def look(self) -> None:
-        """See what others have changed; the turn's end serves."""
+        """Look for changes by others; the turn's end serves."""
         try:
             self.shared_waits.recheck(self._keyspace)
         except StoreError as failure:
             log.warning("Can't look at what is waited for: %s", failure)
 
     def cron(self, now: float) -> None:
-        """What must happen now and then, though no timer may be had."""
+        """End waits now and then even without a timer."""
         self._ends.expire(now)
         self.shared_waits.sweep(now)
 
     # -- being served
 
     def serve(self) -> None:
-        """Look at the keys that have become ready. To be called behind a command that may have made some ready."""
+        """Look at the keys that have become ready. Call it after a command that may have made some ready."""
         keyspace = self._keyspace
         waiting = self.keys
         if not waiting:
@@ -223,8 +224,8 @@ class Waiting:
                 self._writer_waits.wait_for(key)
 
     def _serve_queue(self, name: bytes, queue: Queue) -> None:
-        """Serve from the front, up to the first for whom there is nothing. Who leaves the line instead keeps nobody
-        waiting. Raises StoreHeld."""
+        """Serve a queue from the front, up to the first session for which there is nothing. One that leaves the line
+        instead keeps nobody waiting. Raises StoreHeld."""
         for waiter in list(queue):
             if waiter.is_over:
                 continue
@@ -241,7 +242,7 @@ class Waiting:
                 tracked.end_for(waiter.session, outer)
 
     def _serve_waiter(self, name: bytes, queue: Queue, waiter: Waiter) -> bool:
-        """Whether there was something for it. Raises StoreHeld."""
+        """Serve one waiter; return whether there was something for it. Raises StoreHeld."""
         start = perf_counter_ns()
         outgoing = self._outgoing
         is_told = outgoing.is_on
@@ -275,7 +276,7 @@ class Waiting:
         return True
 
     def _count(self, waiters: list[Waiter], served_us: int, *, is_error: bool) -> None:
-        """These have been answered, in so much time altogether."""
+        """Count waiters as answered, in this much time in all."""
         command = waiters[0].command
         if command is None:
             return
@@ -297,14 +298,15 @@ class Waiting:
             self._count([waiter], 0, is_error=True)
 
     def end_all(self, reply: Reply) -> None:
-        """Release all of them, and close their sessions behind that: nobody is served any more."""
+        """Release all of them, and then close their sessions: nobody is served any more."""
         lines = [line for queues in self.keys.values() for line in queues.values()]
         for waiter in dict.fromkeys(waiter for line in lines for waiter in line):
             self.end(waiter, reply, by_request=True)
             waiter.session.close_after_reply()
 
     def end_where(self, refusal: Callable[[bytes], Reply]) -> None:
-        """Release those who wait for a key of which this has something to say; they go on with what they have sent."""
+        """Release those waiting for a key for which `refusal` returns a reply; they go on with the requests they have
+        sent."""
         for key in list(self.keys):
             reply = refusal(key[1]) if key[1] is not None else None
             for line in list(self.keys.get(key, {}).values()) if reply is not None else ():
@@ -312,7 +314,7 @@ class Waiting:
                     self.end(waiter, reply, by_request=True)
 
     def _release(self, waiter: Waiter, part: bytes) -> None:
-        """Say what ends the waiting. Law 5: as for any reply that a turn's commit stands behind."""
+        """Send the reply that ends a wait. Law 5 applies, as to any reply that a turn's commit stands behind."""
         self._leave(waiter)
         session = waiter.session
         session.end_wait()
@@ -342,7 +344,7 @@ class Waiting:
                     self.shared_waits.end(key)
 
     def settle(self) -> None:
-        """Serve, and let those who are released go on, until nothing is left to do. Called at the turn's end."""
+        """Serve, and let released sessions go on, until nothing is left to do. Called at the turn's end."""
         keyspace = self._keyspace
         while self._released or keyspace.ready:
             released, self._released = self._released, []

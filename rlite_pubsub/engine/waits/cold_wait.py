@@ -1,10 +1,11 @@
-"""Sessions whose request needs what is in the cold store and not here yet: fetched by another thread, then asked again.
+"""Sessions whose request needs data that is still in the cold store: another thread fetches it, then the request is
+tried again.
 
 Law: nothing that a request does is done twice. A request waits before it has changed anything: one that only reads may
-wait anywhere; one that writes reads first what it will need (`rehearse`), and from then on waits no more: what it meets
-that is not here after all is read at once. EXEC reads ahead for what is in its queue (`AHEAD`), as things stand before,
-and groups where what stands before in the queue will have put them (`Places`); not what an exact XTRIM in the queue
-would have them pass over.
+wait anywhere; one that writes first reads what it will need (`rehearse`), and from then on waits no more: what turns
+out to be missing after all is read at once. EXEC reads ahead for its queue (`AHEAD`), as things stand before it, with
+groups where the queue's earlier commands will have put them (`Places`); it does not foresee what an exact XTRIM in the
+queue would make them skip.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 FETCHING: Final = Blocked()
 
 Places: TypeAlias = dict[tuple[int, bytes, bytes], Id]
-"""By database, key and name: the id behind which a group will go on."""
+"""By database, key and name: the id after which a group will go on."""
 Ahead: TypeAlias = Callable[[Any, list[bytes], Places], None]
 AHEAD: Final[dict[bytes, Ahead]] = {}
-"""What EXEC does before it does anything: the reading that these commands will need, and no more."""
+"""What EXEC reads before it does anything: what these commands will need, and no more."""
 
 
 def reads_ahead(name: bytes) -> Callable[[Ahead], Ahead]:
-    """Declares one."""
+    """Declare a reader ahead for a command."""
 
     def declared(ahead: Ahead) -> Ahead:
         AHEAD[name] = ahead
@@ -45,21 +46,21 @@ class ColdWaits:
 
     def __init__(self, call_later: CallLater) -> None:
         self._call_later = call_later
-        self._pins: dict[Client, list[Callable[[], None]]] = {}  # what is kept for whom
+        self._pins: dict[Client, list[Callable[[], None]]] = {}  # what is kept for each session
         self._ready: dict[Client, None] = {}  # to be resumed
 
     def __bool__(self) -> bool:
         return bool(self._pins)
 
     def park(self, session: Client, miss: ColdMiss) -> None:
-        """Its request is to be handed in again when the session is resumed."""
+        """Hold a request, to be handed in again when the session is resumed."""
         session.wait_for(FETCHING)
         pins = self._pins.setdefault(session, [])
         pins.append(miss.shelf.fetch(miss, lambda: self._wake(session)))
 
     def try_ahead(self, session: Client, topic: Topic, reads: Callable[[], object]) -> bool:
-        """Do what only reads, for a session that waits for a topic to have something. False if what it needs has to be
-        fetched: the topic is looked at again when it is here."""
+        """Try a read for a session that waits for a topic. Returns False if something has to be fetched: the topic is
+        looked at again when that is here."""
         if session in self._pins:
             return False
         try:
@@ -70,7 +71,7 @@ class ColdWaits:
             def again() -> None:
                 self.done(session)
                 keyspace.news.show(((database, name),))
-                self._call_later(0.0, _nothing)  # whose turn serves
+                self._call_later(0.0, _nothing)  # its turn serves
 
             self._pins.setdefault(session, []).append(miss.shelf.fetch(miss, again))
             return False
@@ -88,22 +89,22 @@ class ColdWaits:
                 session.go_on()
 
     def done(self, session: Client) -> None:
-        """Its request has been executed: what was kept for it may go."""
+        """Release what was kept for a session: its request has been executed."""
         for unpin in self._pins.pop(session, ()):
             unpin()
 
     def forget(self, session: Client) -> None:
-        """The session is gone."""
+        """Forget a closed session."""
         self._ready.pop(session, None)
         self.done(session)
 
 
 def _nothing() -> None:
-    """Have a turn."""
+    """Do nothing: only the turn is wanted."""
 
 
 def rehearse(session: Client, topic: Topic, reads: Callable[[], object]) -> None:
-    """Do what only reads, of a topic that has a cold part. ColdMiss if that needs something first, and the session may
+    """Try a read of a topic with a cold part. Raises ColdMiss if something must be fetched first, and the session may
     wait."""
     cold = topic.keyspace.cold.shelf
     if not topic.has_cold or cold is None or session.transaction is not None:

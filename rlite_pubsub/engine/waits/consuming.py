@@ -1,11 +1,11 @@
-"""Sessions that consume: entries of a group are pushed to them while they have credit (TOPIC.CONSUME, as NSQ's RDY).
+"""Sessions that consume: entries of a group are pushed to them while they have credit (TOPIC.CONSUME, like NSQ's RDY).
 
 Promises:
- - The credit that is left is what the session has given, less what is pending with its consumer. So whatever ends or
-   moves what is pending gives credit back, in any process, and nothing is counted beside the records.
- - What has credit and takes more stands in the line of XREADGROUP's waiters, where it is served in its turn, and goes
-   to the end of that line. Who has no credit, is paused or has stalled keeps nobody behind it waiting.
- - Law 5: what is pushed leaves behind the commit that makes it pending. If that fails, nothing is pushed.
+ - The credit left is what the session gave, less what is pending with its consumer. So anything that ends or moves
+   pending entries gives credit back, in any process, and nothing is counted beside the records.
+ - A consumer with credit whose session takes more stands in line with XREADGROUP's waiters; once served, it goes to the
+   end of the line. One without credit, or that is paused or stalled, keeps nobody behind it waiting.
+ - Law 5: what is pushed leaves after the commit that makes it pending. If that fails, nothing is pushed.
  - Law 7: a session that has not taken all is not given more.
 
 An acknowledgement of this process gives credit back in its own turn; one of another process is noticed by `cron`.
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("rlite_pubsub")
 
 RETRY_SECONDS = 1.0
-"""After the store, or a block of the cold one, has refused: nobody else's turn is to fail because of a push."""
+"""After the store, or a block of the cold store, has refused: a push must not make anybody else's turn fail."""
 
 PUSHED = Encoded(b"")
-"""What an attempt that has pushed answers to those who serve the line."""
+"""The answer of an attempt that has pushed."""
 
 
 class Intake(Client):
-    """What stands in the line for a session that consumes, which itself waits for nothing."""
+    """The place in line of a session that consumes; the session itself waits for nothing."""
 
     def __init__(
         self, consuming: Consuming, session: Client, default: User, seat: Seated, credit: int, attempt: Attempt
@@ -55,36 +55,36 @@ class Intake(Client):
         self.credit = credit
         self.attempt = attempt
         self.retry_at = 0.0  # not before; by the stopwatch
-        self.has_pushed = False  # just now, and leaves the line for that
+        self.has_pushed = False  # just now, and leaves the line because of it
         self.is_over = False
         self.select(seat[0])
         self.want_no_replies()
 
     def allow(self, credit: int) -> None:
-        """From now on it may have so much in flight."""
+        """Set how much may be in flight."""
         self.credit = credit
 
     def left(self, group: Group) -> int:
-        """How many more entries it may be given."""
+        """Return how many more entries it may be given."""
         consumer = group.consumer(self.seat[3])
         return self.credit - (consumer.pending_count if consumer is not None else 0)
 
     def push(self, entries: Reply, unacknowledged: Acknowledged) -> Reply:
-        """Say it to the session, behind the commit. What an attempt returns then."""
+        """Push entries to the session, after the commit. Returns what an attempt must return."""
         session = self.session
         said = Push([b"topic-entries", *self.seat[1:], entries])
-        part = answers(encode(said, session.protocol), 0)  # instead of it, no error: nobody has asked
+        part = answers(encode(said, session.protocol), 0)  # instead of it, not an error: nobody has asked
         session.send(part)
         unacknowledged.append((session, part))
         self.has_pushed = True
         return PUSHED
 
     def retry_from(self, at: float) -> None:
-        """Something can't be read or written: not again before this time."""
+        """Try no more until this time: something cannot be read or written."""
         self.retry_at = at
 
     def end(self) -> None:
-        """It is given nothing more."""
+        """End it: it gets nothing more."""
         self.is_over = True
 
     # -- as the line sees it
@@ -97,10 +97,10 @@ class Intake(Client):
         self.session.close_after_reply()
 
     def flush(self) -> None:
-        """It says nothing itself."""
+        """Do nothing: it sends nothing itself."""
 
     def close_now(self) -> None:
-        """It has no connection of its own."""
+        """Close the session: it has no connection of its own."""
         self.session.close_now()
 
 
@@ -110,7 +110,7 @@ be nothing any more."""
 
 
 class Consuming:
-    """All of one engine."""
+    """All consuming sessions of one engine."""
 
     def __init__(
         self,
@@ -121,14 +121,14 @@ class Consuming:
         again: Callable[[], None],
         stopwatch: Callable[[], float],
     ) -> None:
-        """`has_failed`: the last commit of keys. `again`: a turn is wanted soon."""
+        """`has_failed` says whether the last commit of keys failed. `again` asks for another turn soon."""
         self._keyspace = keyspace
         self._waiting = waiting
         self._agenda = agenda
         self._has_failed = has_failed
         self._again = again
         self._stopwatch = stopwatch
-        self._aside: dict[Intake, None] = {}  # out of the line, until credit is there and the session takes more
+        self._aside: dict[Intake, None] = {}  # out of the line, until there is credit and the session takes more
         self._due: dict[Intake, None] = {}  # to be looked at
         self._next: dict[Intake, None] = {}  # to be looked at when what was pushed is committed
         self._seen = -1  # the commit up to which others' acknowledgements are known
@@ -136,8 +136,8 @@ class Consuming:
         agenda.at(CREDITS, self._look)
 
     def begin(self, session: Client, default: User, seat: Seated, credit: int, attempt: Attempt) -> None:
-        """Give a session entries of this seat as far as the credit goes, which takes the place of an earlier one.
-        `default`: the user of who has not logged in."""
+        """Begin to push entries to a session, up to this credit, which replaces an earlier one. `default`: the user of
+        sessions that have not logged in."""
         if session.consumes is None:
             session.consumes = {}
         intake = session.consumes.get(seat)
@@ -148,7 +148,7 @@ class Consuming:
         self.look_at(intake)
 
     def end(self, session: Client, seat: Seated) -> bool:
-        """Give it nothing more; False if it was given nothing. What is pending stays so."""
+        """End pushing; return False if there was none. Pending entries stay pending."""
         intake = session.consumes.pop(seat, None) if session.consumes else None
         if not isinstance(intake, Intake):
             return False
@@ -159,43 +159,43 @@ class Consuming:
         return True
 
     def forget(self, session: Client) -> None:
-        """The session is gone."""
+        """Forget a closed session."""
         for seat in list(session.consumes or ()):
             self.end(session, seat)
 
     def drained(self, session: Client) -> None:
-        """It takes more again."""
+        """Note that a session's socket takes more again."""
         for intake in list((session.consumes or {}).values()):
             if intake in self._aside:
                 self.look_at(intake)
         self._again()
 
     def look_at(self, intake: Intake) -> None:
-        """Something may have come that it waits for."""
+        """Look at it at the end of the turn: something may have come for it."""
         if not intake.is_over:
             self._due[intake] = None
             self._agenda.due |= CREDITS
 
     def set_aside(self, intake: Intake) -> None:
-        """It can't be given anything just now: out of the line, for others wait behind it."""
+        """Take it out of the line for now, because others wait behind it."""
         self._waiting.forget(intake)
         self._aside[intake] = None
         self._agenda.later |= CREDITS
 
     def hold_off(self, intake: Intake) -> None:
-        """Something can't be read or written: it is tried again, a little later."""
+        """Try again a little later: something cannot be read or written."""
         intake.retry_from(self._stopwatch() + RETRY_SECONDS)
         self.set_aside(intake)
 
     def lose(self, intake: Intake) -> None:
-        """There will be nothing for it any more. Its session is told, and may ask why by asking again."""
+        """End it because nothing will come any more. Its session is told, and learns why if it asks again."""
         session = intake.session
         if self.end(session, intake.seat):
             ended = Push([b"topic-unconsume", *intake.seat[1:]])
             session.send(encode(ended, session.protocol))
 
     def released(self, intake: Intake, *, has_pushed: bool) -> None:
-        """It has left the line, because it was given something, or because the line has ended."""
+        """Note that it has left the line, because it was served or because the line has ended."""
         if intake.is_over:
             return
         if not has_pushed:
@@ -206,7 +206,7 @@ class Consuming:
         self._agenda.later |= CREDITS
 
     def cron(self) -> None:
-        """See what other processes have acknowledged, and try again what was refused."""
+        """Look for acknowledgements by other processes, and try again what was refused."""
         with suppress(StoreError):  # the next look meets it again
             newest = self._keyspace.last_commit()
             self._has_news = self._has_news or newest != self._seen
@@ -217,18 +217,18 @@ class Consuming:
 
     @property
     def is_aside(self) -> bool:
-        """Whether somebody is, or was served just now."""
+        """True if one is out of the line, or was served just now."""
         return bool(self._aside or self._next)
 
     def _look(self) -> None:
-        """Have those stand in the line who can be given something again."""
+        """Put those that can be served again back in line."""
         turn = self._keyspace.turn
         if turn.failure is not None:
             self._agenda.later |= CREDITS
             return
         due, self._due = self._due, {}
         now = self._stopwatch()
-        if not self._agenda.later & CREDITS:  # this is the turn behind the one that pushed
+        if not self._agenda.later & CREDITS:  # this is the turn after the one that pushed
             pushed, self._next = self._next, {}
             for intake in pushed:
                 if self._has_failed():
@@ -251,7 +251,7 @@ class Consuming:
             self._agenda.later |= CREDITS
 
     def _take_up(self, intake: Intake) -> None:
-        """Have it stand in the line, and be asked; or have it leave, if it is paused."""
+        """Put it in line and try to serve it; if it is paused, take it out."""
         self._aside.pop(intake, None)
         if not intake.credit:
             self._waiting.forget(intake)

@@ -1,8 +1,8 @@
 """A session that waits until the store is on the disk (storage/checkpoints/syncing.py). The loop goes on, and is
 notified.
 
-The sync begins once the turn that asked for it is over, so that it has all that was committed in it, too. A program
-without a loop waits itself.
+The sync begins once the turn that asked for it is over, so that it covers all that was committed in the turn, too. A
+program without a loop waits itself.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class DiskWait(Blocked):
     def _end(self, failure: StoreError | None) -> None:
         session = self._session
         if session.id not in session.engine.sessions or session.blocked is not self:
-            return  # it is gone
+            return  # the session is gone
         session.send(encode(OK if failure is None else Error(unwritten(failure)), session.protocol))
         session.go_on()
 
@@ -55,5 +55,5 @@ class DiskWait(Blocked):
 def _hand_over(
     call_from_thread: CallFromThread, end: Callable[[StoreError | None], None], failure: StoreError | None
 ) -> None:
-    """Called in the thread that has synced."""
+    """Report the end of the sync; called in its thread."""
     call_from_thread(partial(end, failure))

@@ -1,8 +1,7 @@
-"""When to look for pending entries that have been idle for long enough: nobody says so, it is only time that passes.
+"""Looking for pending entries that have become idle for long enough: no event announces them, only time passes.
 
 One timer serves all sessions of an engine that wait in XREADGROUP with CLAIM. A session that has been served meanwhile
-is
-passed over.
+is skipped.
 """
 
 from __future__ import annotations
@@ -44,20 +43,20 @@ class _Look(NamedTuple):
 
 
 class IdleClaims:
-    """An engine's."""
+    """The idle claims of one engine."""
 
     def __init__(self, keyspace: Keyspace, stopwatch: Callable[[], float], call_later: CallLater) -> None:
         self._keyspace = keyspace
         self._stopwatch = stopwatch
         self._call_later = call_later
         self._looks: list[_Look] = []  # a heap
-        self._kept = 0  # how many of them there were when those that are over were last left out
+        self._kept = 0  # its length when finished looks were last removed
         self._serials = itertools.count(1)
-        self._timer = 0  # the serial of the one that counts; 0: there is none
+        self._timer = 0  # the serial of the timer that counts; 0: there is none
         self._timer_at = 0.0
 
     def add(self, session: Client, keys: list[bytes], group: bytes, idle_ms: int) -> None:
-        """This session, which is blocked, gets what is idle for so long as soon as there is some."""
+        """Serve this blocked session as soon as an entry has been idle for this long."""
         assert session.blocked is not None
         if len(self._looks) > 2 * self._kept + _MANY_OVER:
             self._looks = [look for look in self._looks if not look.is_over]
@@ -69,7 +68,7 @@ class IdleClaims:
             self._set_timer()
 
     def _in_ms(self, database: int, keys: list[bytes], name: bytes, idle_ms: int) -> int:
-        """When, at the earliest, one of the groups has something that is idle for so long."""
+        """Return the earliest time at which one of the groups has an entry idle for this long."""
         keyspace = self._keyspace
         in_ms = min(idle_ms, _MOST_MS)
         for key in keys:

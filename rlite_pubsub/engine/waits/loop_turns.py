@@ -1,4 +1,4 @@
-"""Turns of the loop, for a thread: it has something done there, and waits for its commit."""
+"""Turns of the loop for a thread: the thread has work done there, and waits for its commit."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _GRACE_S: Final = 2.0
 
 
 class LoopTurns:
-    """One thread's."""
+    """The turns of one thread."""
 
     def __init__(self, engine: Engine, check: Callable[[], None], calm: tuple[type[Exception], ...]) -> None:
-        """`check` raises what ends the thread; it is called while it waits. `calm`: these say that nothing was done,
-        and the turn goes on without."""
+        """`check` raises what ends the thread; it is called while it waits. `calm`: exceptions that say that nothing
+        was done; the turn goes on without it."""
         self._engine = engine
         self._check = check
         self._calm = calm
 
     def do(self, work: Callable[[], None]) -> None:
-        """Have the loop do this as a turn, once. Raises what it raises, and StoreError where it can't be committed."""
+        """Have the loop do this as a turn, once. Raises what it raises, and StoreError if it cannot be committed."""
         engine = self._engine
         call = engine.call_from_thread
         assert call is not None

@@ -1,13 +1,14 @@
-"""Keys that this process waits for, as other processes see them, and whom it wakes when it has changed some.
+"""Keys that this process waits for, shown to other processes; and waking other processes that wait for keys it has
+changed.
 
 Laws kept here, for keys as they hold for messages:
  1. change: COMMIT -> ring those that wait for what was changed. Never before the commit.
- 2. wait: write the record -> COMMIT -> look once more -> wait. A change that was committed before the look is seen by
-    it; who changes something after that finds the record.
+ 2. wait: write the record -> COMMIT -> look once more -> wait. A change committed before the look is seen by it;
+    whoever changes something after that finds the record.
  3. CLEAR the bell -> look -> wait, bounded -> again. Every ring, and now and then the clock, leads to `look`.
- 7. Who changes a key never waits for who waits for it.
+ 7. Whoever changes a key never waits for those who wait for it.
 
-A record outlives its last session by a second or two, so that a loop of blocking reads writes none each time. Where
+A record outlives its last session by a second or two, so that a loop of blocking reads writes none each time. While
 nobody else waits, a change costs one look at shared memory.
 """
 
@@ -38,7 +39,7 @@ _DATABASE: Final = Struct(">I")
 
 
 def record_name(key: Key) -> bytes:
-    """What stands for a key among the names that subscribers hold."""
+    """Return the name that stands for a key among the names that subscribers hold."""
     assert key[1] is not None
     return _DATABASE.pack(key[0]) + key[1]
 
@@ -50,12 +51,12 @@ class Elsewhere:
         self._neighbours = neighbours
         self.hint = neighbours.hint
         self._live = neighbours.live
-        self.seen = -1  # the hint, when it was looked up last
+        self.seen = -1  # the hint at the last look
         self.is_anybody = False
         self._known: dict[Key, tuple[int, ...]] = {}
 
     def waiting_for(self, changed: Iterable[Key]) -> set[int]:
-        """The processes that wait for one of these. Raises StoreError."""
+        """Return the processes that wait for one of these keys. Raises StoreError."""
         seen = self._neighbours.hint[0]
         if seen != self.seen:
             self._known.clear()
@@ -88,24 +89,25 @@ class Elsewhere:
 
 
 class SharedWaits:
-    """This process's part: it is notified when a client here begins to wait for a key, and when none does any more."""
+    """This process's part: it is notified when a client here begins to wait for a key, and when none waits any more."""
 
     def __init__(self, hub: Hub, waited: Collection[Key]) -> None:
         """`waited` holds all keys that are waited for at any time."""
         self.only_changed: set[Key] = set()
-        """Which keys are ready only because they are another version: something was done to them, perhaps no entry."""
+        """Keys that are ready only because their version changed: something was done to them, perhaps without adding an
+        entry."""
         self._hub = hub
         self.waited = waited
         self._elsewhere = Elsewhere(hub.neighbours) if hub.neighbours is not None else None
         self._recorded: dict[Key, bool] = {}  # whether it was waited for at the last sweep
         self._unrecorded: dict[Key, None] = {}
-        self._refused: dict[Key, None] = {}  # those that the store did not take
-        self._versions: dict[Key, int] = {}  # of keys, as the waiting clients have seen them
-        self._looked_at = -1  # the commit that `look` saw last
+        self._refused: dict[Key, None] = {}  # those that the store refused
+        self._versions: dict[Key, int] = {}  # the versions of keys that the waiting clients have seen
+        self._looked_at = -1  # the commit that the last look saw
         self._sweep_at = 0.0
 
     def begin(self, key: Key, keyspace: Keyspace | None) -> None:
-        """A client that has just seen this key waits for it."""
+        """Begin a wait for this key by a client that has just seen it."""
         if self._elsewhere is None or keyspace is None:
             return
         is_new = key not in self._recorded
@@ -116,20 +118,21 @@ class SharedWaits:
             self._versions[key] = keyspace.version(key[0], key[1])
 
     def end(self, key: Key) -> None:
-        """Nobody waits for this key any more."""
+        """End the wait for this key: nobody waits any more."""
         self._versions.pop(key, None)
 
-    # -- what others do
+    # -- changes by others
 
     @property
     def is_due(self) -> bool:
-        """Whether something is waited for that others do not know of."""
+        """True if something is waited for that others do not know of."""
         return bool(self._unrecorded)
 
     def record(self, keyspace: Keyspace) -> bool:
-        """Law 2: let others know what is waited for, and look once more. What has changed meanwhile is `ready` then.
+        """Law 2: record what is waited for, and look once more. What has changed meanwhile is `ready` then.
 
-        No transaction is open, and a reading one may be, afterwards. False if the store refuses: `sweep` tries again.
+        No transaction may be open before; a reading one may be open afterwards. Returns False if the store refuses:
+        `sweep` tries again.
         """
         wanted, self._unrecorded = self._unrecorded, {}
         new = [key for key in wanted if key in self.waited and key not in self._recorded]
@@ -138,7 +141,9 @@ class SharedWaits:
         try:
             self._hub.record({("waits", record_name(key)): 1 for key in new})
         except StoreError as failure:
-            log.warning("Other processes do not know which keys are waited for; changes are noticed late (%s)", failure)
+            log.warning(
+                "Can't tell other processes which keys clients wait for; changes are noticed late (%s)", failure
+            )
             self._refused.update(dict.fromkeys(new))
             return False
         failpoint("wait-recorded")
@@ -147,7 +152,7 @@ class SharedWaits:
         return True
 
     def recheck(self, keyspace: Keyspace) -> None:
-        """Law 3: see whether others have changed what is waited for; that is `ready` then. Raises StoreError."""
+        """Law 3: look whether others have changed what is waited for; that is `ready` then. Raises StoreError."""
         turn = keyspace.turn
         if turn.txn is not None and not turn.writes:
             turn.end(commit=False)  # what is read from here on is as new as the bell
@@ -169,7 +174,7 @@ class SharedWaits:
                     self.only_changed.add(key)
 
     def sweep(self, now: float) -> None:
-        """Now and then: forget the records of what nobody has waited for lately."""
+        """Remove the records of keys that nobody has waited for lately; called now and then."""
         if now < self._sweep_at:
             return
         self._sweep_at = now + LINGER_SECONDS
@@ -189,19 +194,19 @@ class SharedWaits:
         for key in self._recorded:
             self._recorded[key] = key in self.waited
 
-    # -- what we do
+    # -- changes by us
 
     def before_commit(self, keyspace: Keyspace) -> None:
-        """The waiting clients of this process have seen what this turn changed."""
+        """Note that this process's waiting clients have seen what the turn changed."""
         if self._versions and keyspace.touched:
             for key in keyspace.touched:
                 if key[1] is not None and key in self.waited:
                     self._versions[key] = keyspace.version(key[0], key[1])
 
     def after_commit(self, keyspace: Keyspace) -> None:
-        """Law 1: wake those elsewhere who wait for what this turn has changed."""
+        """Law 1: wake other processes that wait for what this turn has changed."""
         if keyspace.stored.committed == self._looked_at + 1:
-            self._looked_at += 1  # ours: nobody else's was in between
+            self._looked_at += 1  # it was ours: nobody else committed in between
         touched = keyspace.touched
         if not touched:
             return
@@ -212,7 +217,7 @@ class SharedWaits:
         keyspace.news.told = None
 
     def ring(self, touched: Collection[Key]) -> None:
-        """Wake those elsewhere who wait for keys that a commit of this process has changed."""
+        """Wake other processes that wait for keys that a commit of this process has changed."""
         post, elsewhere = self._hub.post, self._elsewhere
         if post is None or elsewhere is None:
             return
@@ -221,4 +226,4 @@ class SharedWaits:
             for subscriber in elsewhere.waiting_for(touched):
                 post.ring(subscriber)
         except StoreError as failure:
-            log.warning("Can't wake other processes, which will notice late what has changed: %s", failure)
+            log.warning("Can't wake other processes, which will notice changes late: %s", failure)

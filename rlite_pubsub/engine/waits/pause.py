@@ -1,12 +1,12 @@
-"""CLIENT PAUSE: commands are held back until an end, and then executed as if they had come only now.
+"""CLIENT PAUSE: commands are held back until it ends, and then executed as if they had only just come.
 
 Promises:
  - Under ALL every command that passed its checks is held, CLIENT UNPAUSE included; under WRITE those that write or may
    replicate (PUBLISH does), their queueing in a transaction, and an EXEC that would execute one.
  - Of overlapping pauses the stricter scope and the later end hold.
  - Held sessions go on in the order in which they were held, never inside the command that released them: its own reply
-   is said first.
- - Who watches with MONITOR is never held.
+   comes first.
+ - A session that watches with MONITOR is never held.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Scope(IntEnum):
 
 
 class Pause:
-    """The waiting sessions, and until when they wait."""
+    """The held sessions, and how long they are held."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class Pause:
         self.scope: Scope | None = None
         self.deadline = 0.0  # by the stopwatch
         self._held: dict[Client, None] = {}  # oldest first
-        self._released: dict[Client, None] = {}  # to be resumed at the next occasion
+        self._released: dict[Client, None] = {}  # to be resumed at the next opportunity
         self._timer_set = False
 
     def begin(self, deadline: float, scope: Scope) -> None:
-        """Pause, or go on pausing. A deadline that lies in the past ends nothing and begins nothing."""
+        """Pause, or extend a pause. A deadline in the past neither begins nor ends anything."""
         now = self._stopwatch()
         if self.scope is None:
             if deadline <= now:
@@ -89,13 +89,13 @@ class Pause:
             self._call_later(0.0, self._resume)
 
     def expire(self, now: float) -> None:
-        """End the pause if its time is over. Call it from the loop, never from within a command."""
+        """End the pause if its time is up. Call it from the loop, never from within a command."""
         if self.scope is not None and self.deadline <= now:
             self.end()
         self._resume()
 
     def holds(self, session: Client, command: Command) -> bool:
-        """Whether this command must wait. If so its session is blocked, and resumed when the pause ends."""
+        """Return whether this command must wait. If so, its session is blocked, and resumed when the pause ends."""
         if self.scope is None or session in self._monitors:
             return False
         if self.scope is Scope.WRITE and not _may_write(session, command):
@@ -105,7 +105,7 @@ class Pause:
         return True
 
     def forget(self, session: Client) -> None:
-        """The session is gone: it is not to be resumed."""
+        """Forget a closed session: it must not be resumed."""
         self._held.pop(session, None)
         self._released.pop(session, None)
 

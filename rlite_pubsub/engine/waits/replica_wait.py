@@ -1,7 +1,6 @@
-"""WAIT: a session that waits until enough replicas have acknowledged what it has written.
+"""WAIT: a session that waits until enough replicas have acknowledged its writes.
 
-Replicas of other servers acknowledge there: while somebody waits, what these report is looked at every few
-milliseconds.
+Replicas of other servers acknowledge there: while somebody waits, their reports are read every few milliseconds.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _LOOK_S: Final = 0.005
 
 
 class ReplicaWait(Blocked):
-    """One session's."""
+    """The wait of one session."""
 
     __slots__ = ("is_over", "line", "offset", "session", "wanted")
 
@@ -43,16 +42,16 @@ class ReplicaWait(Blocked):
         return True
 
     def time_out(self) -> None:
-        """It has waited long enough: that many it is."""
+        """End the wait with the present count."""
         self.line.end(self, None)
 
     def finish(self) -> None:
-        """It is over."""
+        """Note that the wait is over."""
         self.is_over = True
 
 
 class ReplicaWaits:
-    """One engine's."""
+    """The waits of one engine."""
 
     def __init__(self, replicas: Replicas, stopwatch: Callable[[], float], call_later: CallLater) -> None:
         self._replicas = replicas
@@ -64,7 +63,7 @@ class ReplicaWaits:
         replicas.call_when_acknowledged(self._look)
 
     def begin(self, session: Client, offset: int, wanted: int, timeout_ms: int) -> None:
-        """Have the session wait until so many replicas have all up to this offset; 0 ms: for as long as that takes."""
+        """Block the session until this many replicas have everything up to this offset; 0 ms: without limit."""
         wait = ReplicaWait(self, session, offset, wanted)
         session.wait_for(wait)
         self._waiting[wait] = None
@@ -99,7 +98,7 @@ class ReplicaWaits:
             return 0
 
     def end(self, wait: ReplicaWait, reply: Reply) -> None:
-        """Let its session go on, with this reply; None: with how many replicas there are."""
+        """Let the session of a wait go on, with this reply; None: with the present number of replicas."""
         if wait.is_over:
             return
         wait.finish()
@@ -114,7 +113,7 @@ class ReplicaWaits:
             session.go_on()
 
     def forget(self, session: Client) -> None:
-        """The session is gone."""
+        """Forget a closed session."""
         for wait in [wait for wait in self._waiting if wait.session is session]:
             wait.finish()
             del self._waiting[wait]

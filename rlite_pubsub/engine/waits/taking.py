@@ -21,8 +21,8 @@ def take_or_wait(
     timeout_ms: int,
     take: Callable[[bytes], Reply],
 ) -> Reply:
-    """What is taken of the first key of this kind; else wait for one. `take` answers None where there is nothing after
-    all. Raises CommandError if a key that is looked at is something else; for a waiting client that is no error."""
+    """Take from the first key of this kind; if there is none, wait for one. `take` returns None if there is nothing
+    after all. Raises CommandError if a key has another type; for a waiting client that is not an error."""
     keyspace, database = session.engine.keyspace, session.db
     for key in keys:
         found = keyspace.find(database, key)

@@ -1,6 +1,6 @@
-"""A session that waits for what another thread does for it: the loop goes on, and is notified when it is done.
+"""A session that waits for work in another thread: the loop goes on, and is notified when it is done.
 
-Law 9: for a session that may not wait (a transaction, a script) it is done at once, and all wait.
+Law 9: for a session that may not wait (a transaction, a script) the work is done at once, and all wait.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ class ThreadWait(Blocked, Generic[T]):
     """One wait, which nobody may cut short."""
 
     def __init__(self, session: CommandSession, work: Callable[[], T], finish: Callable[[T], bytes]) -> None:
-        """`work` is called in a thread of its own; `finish` then in a turn, and answers what is to be said, though the
-        session may have gone meanwhile: what the work has done is done. If one of them fails, the session gets the
-        error."""
+        """`work` is called in a thread of its own; then `finish`, in a turn, returns the reply, even if the session has
+        gone meanwhile: the work is done. If one of them fails, the session gets the error."""
         self._session = session
         self._work = work
         self._finish = finish
@@ -51,7 +50,7 @@ class ThreadWait(Blocked, Generic[T]):
             self._ended.append(finish)
 
     def _poll(self) -> None:
-        """In a program without a loop, which nobody could wake for it."""
+        """Poll for the end, in a program without a loop, where the thread can wake nobody."""
         if self._ended:
             self._end(self._ended[0])
         else:

@@ -1,4 +1,4 @@
-"""How long BLPOP and its kin wait: seconds, and fractions of them."""
+"""The timeouts of BLPOP and its kin: seconds, and fractions of them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _MAX_MS = (1 << 63) - 1
 
 
 def seconds_as_ms(text: bytes) -> int:
-    """In milliseconds, rounded up; 0 is forever. More than can be said is negative, as in Redis. Raises
-    CommandError."""
+    """Return seconds as milliseconds, rounded up; 0 is forever. A number too large becomes negative, as in Redis.
+    Raises CommandError."""
     seconds = read_float(text)
     if seconds is None:
         raise CommandError(_NOT_A_FLOAT)
@@ -24,7 +24,7 @@ def seconds_as_ms(text: bytes) -> int:
 
 
 def timeout_ms(text: bytes) -> int:
-    """BLOCK's argument. Raises CommandError."""
+    """Read BLOCK's argument. Raises CommandError."""
     milliseconds = integer(text, refusal=BAD_TIMEOUT)
     if milliseconds < 0:
         raise CommandError(NEGATIVE_TIMEOUT)

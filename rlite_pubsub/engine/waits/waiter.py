@@ -1,11 +1,10 @@
-"""Waits: why a session's next requests must wait, what ends that, and when it ends by itself.
+"""Waits: why a session's next requests must wait, what ends that, and when it times out.
 
-A session waits for the end of a `Blocked` (`Client.wait_for`); the code that ends it lets the session go on. A pause
-is one,
-too, but nobody's to end except CLIENT UNPAUSE's and time's.
+A session waits for the end of a `Blocked` (`Client.wait_for`); the code that ends it lets the session go on. A pause is
+one, too, but only CLIENT UNPAUSE and time can end it.
 
-A worker that is served as soon as it waits leaves an end behind each time, which no longer matters. Such are thrown out
-when they are most of the heap, so that it does not grow with what was waited for and did not come to that.
+A client that is served soon leaves an end behind in the heap each time. These are removed once they are most of the
+heap, so that it does not grow with waits that are over.
 """
 
 from __future__ import annotations
@@ -27,25 +26,25 @@ if TYPE_CHECKING:
 
 
 CallLater: TypeAlias = Callable[[float, Callable[[], None]], object]
-"""Schedules something in this many seconds, in a turn of its own, with or without an event loop."""
+"""Schedules a call in this many seconds, in a turn of its own, with or without an event loop."""
 CallFromThread: TypeAlias = Callable[[Callable[[], None]], None]
-"""Has something done in a turn of its own, soon. Any thread may ask for it."""
+"""Schedules a call soon, in a turn of its own. Any thread may use it."""
 MAX_TIMER_SECONDS: Final = 3600.0
 """A later end is looked at again then."""
 _FEW: Final = 64
 
 
 class Timed(Protocol):
-    """Something that may last too long."""
+    """Something that may time out."""
 
     is_over: bool
 
     def time_out(self) -> None:
-        """It has."""
+        """Act on the timeout."""
 
 
 class WaitEnds:
-    """When waits end by themselves: a heap, and one timer for the first of them."""
+    """The timeouts of waits: a heap, and one timer for the first of them."""
 
     def __init__(self, stopwatch: Callable[[], float], call_later: CallLater) -> None:
         self._stopwatch = stopwatch
@@ -53,14 +52,14 @@ class WaitEnds:
         self._heap: list[tuple[float, int, Timed]] = []
         self._serials = itertools.count()
         self._counting = 0  # those in the heap that still last
-        self._timer = 0  # the number of the one that counts; others were overtaken by an earlier one
+        self._timer = 0  # the serial of the timer that counts; others were overtaken by an earlier one
         self._timer_at: float | None = None
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def add(self, time: float, timed: Timed) -> None:
-        """Have it end at this time, by our stopwatch. Tell (`drop`) when it ends before."""
+        """Add a timeout at this time, by our stopwatch. Call `drop` if the wait ends before."""
         heap = self._heap
         if len(heap) > _FEW + 2 * self._counting:
             heap[:] = [end for end in heap if not end[2].is_over]
@@ -71,11 +70,11 @@ class WaitEnds:
             self._set_timer()
 
     def drop(self) -> None:
-        """One of those that were added is over."""
+        """Note that one of those added is over."""
         self._counting -= 1
 
     def expire(self, now: float) -> None:
-        """End what has lasted long enough. Call it from the loop, never from within a command."""
+        """End the waits that have timed out. Call it from the loop, never from within a command."""
         heap = self._heap
         while heap and (heap[0][2].is_over or heap[0][0] <= now):
             timed = heapq.heappop(heap)[2]
@@ -105,10 +104,11 @@ class Blocked:
     __slots__ = ()
 
     def began(self, command: Command, args: list[bytes], duration_us: int) -> None:
-        """What the session called, for who counts it when the waiting ends."""
+        """Note the command that blocked, for the statistics at its end."""
 
     def stop(self, with_error: bool) -> bool:
-        """End the waiting as its timeout would or, `with_error`, with an UNBLOCKED error. False if it cannot be."""
+        """End the wait as its timeout would or, `with_error`, with an UNBLOCKED error. Returns False if that is not
+        possible."""
         return False
 
 
@@ -120,7 +120,7 @@ and then that is the answer. It looks the key up again: the key may be gone, or 
 
 
 class WaitingLine(Protocol):
-    """Where a waiter stands."""
+    """The line in which a waiter stands."""
 
     def end(self, waiter: Waiter, reply: Reply, *, by_request: bool = False) -> None:
         """Release a session that has not been served."""
@@ -154,7 +154,7 @@ class Waiter(Blocked):
         self.duration_us = 0  # of the call that blocked
 
     def began(self, command: Command, args: list[bytes], duration_us: int) -> None:
-        """What the session called, for the statistics of its end."""
+        """Note the command that blocked, for the statistics at its end."""
         self.command, self.args, self.duration_us = command, args, duration_us
 
     def stop(self, with_error: bool) -> bool:
@@ -162,5 +162,5 @@ class Waiter(Blocked):
         return True
 
     def time_out(self) -> None:
-        """The wait has lasted long enough."""
+        """End the wait: it has timed out."""
         self.line.end(self, self.on_timeout)

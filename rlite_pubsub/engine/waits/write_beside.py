@@ -1,12 +1,12 @@
-"""A large write that a thread makes while a server's loop goes on: all of it in one commit of its own.
+"""A large write that a thread makes while a server's loop goes on, all in one commit of its own.
 
-To the loop it is as though another process wrote (law 9): what needs a commit of data.mdb waits in line for it
-(waits/writer_wait.py), and PING, reads, and messages between clients of this server go on. A reader sees all of it
-or nothing, and so does a process that opens the store after a kill -9: there is one transaction.
+To the loop it is as though another process wrote (law 9): requests that need a commit of data.mdb wait in line
+(waits/writer_wait.py), while PING, reads, and messages between clients of this server go on. A reader sees all of it or
+nothing, and so does a process that opens the store after a kill -9: there is one transaction.
 
 Laws kept here:
  1. change: what was changed is written in the transaction that changes it -> COMMIT -> tell and ring.
- 5. acknowledge after commit; under appendfsync always, once that is on the disk.
+ 5. acknowledge after commit; under appendfsync always, once it is on the disk.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger("rlite_pubsub")
 
 
 class _Noted(KeyListener):
-    """What happens to keys in the thread, to be told in the loop: once of each key."""
+    """What happens to keys in the thread, for the loop to pass on: once for each key."""
 
     def __init__(self) -> None:
         self.told: dict[tuple[str, int, bytes], None] = {}
@@ -62,21 +62,21 @@ class _Noted(KeyListener):
 
 
 class _Written(NamedTuple):
-    """How it has gone."""
+    """The outcome of the write."""
 
     reply: Reply
     touched: list[Key]
-    """Topics that were appended to. Without any nothing was done."""
+    """Topics that were appended to. If there are none, nothing was done."""
     is_for_replicas: bool
 
 
 def write_beside(session: CommandSession, work: Callable[[Keyspace], Reply]) -> Reply | None:
-    """Do `work` on a keyspace of a thread's own, and commit it; the session waits for what it returns. None, and
-    nothing is done, where nobody would wait for it to be done here: in a program. Raises StoreHeld."""
+    """Do `work` on a keyspace of a thread's own, and commit it; the session waits for the result. Returns None, having
+    done nothing, in a program, where nobody could wait for it. Raises StoreHeld."""
     engine = session.engine
     command = session.last_command
     assert command is not None
-    engine.keyspace.give_way()  # what this turn has done so far is to be seen by the thread
+    engine.keyspace.give_way()  # the thread must see what this turn has done so far
     if not engine.keyspace.environment.lend():
         return None
     noted = _Noted()
@@ -90,7 +90,7 @@ def write_beside(session: CommandSession, work: Callable[[Keyspace], Reply]) -> 
 
 
 def _write(engine: Engine, command: Command, work: Callable[[Keyspace], Reply], noted: _Noted) -> _Written:
-    """In the thread. Never fails."""
+    """Do the work and commit it, in the thread. Never fails."""
     environment, of_loop = engine.keyspace.environment, engine.keyspace
     environment.borrow()
     try:
@@ -123,7 +123,7 @@ def _write(engine: Engine, command: Command, work: Callable[[Keyspace], Reply], 
 
 
 def _nobody() -> None:
-    """The loop sees by itself whether there are replicas."""
+    """Do nothing: the loop sees by itself whether there are replicas."""
 
 
 def _synced(sync: Callable[[], None]) -> StoreError | None:
@@ -135,7 +135,7 @@ def _synced(sync: Callable[[], None]) -> StoreError | None:
 
 
 def _told(session: CommandSession, written: _Written, noted: _Noted) -> bytes:
-    """In a turn of the loop's: tell of it, here and elsewhere. What is to be answered."""
+    """Notify of the changes, here and in other processes, in a turn of the loop. Returns the reply."""
     engine, reply = session.engine, written.reply
     if reply.__class__ is Error:
         engine.stats.count_error(reply)

@@ -1,11 +1,11 @@
-"""Requests that wait until another process has done with writing: a line before each of the store's writer locks.
+"""Requests that wait until another process has finished writing: a line for each of the store's writer locks.
 
-Law 9: nobody waits for the stopped. A request that can't have the lock (storage/locks/writer_lock.py) is held back
-before it has changed anything, with all that its session says behind it. As soon as the lock is free, those in line go
-on, in the order in which they came; later ones stand behind them. After `writer-patience` they are answered with
-an error that names the holder. What a turn's end could not write waits here, too, and as long: subscriptions, and
-messages to other processes. All else goes on. So it is where a thread of this process writes beside the loop
-(waits/write_beside.py); but that one is waited for until it has done, since it does not stop.
+Law 9: nobody waits for the stopped. A request that cannot have the lock (storage/locks/writer_lock.py) is held back
+before it has changed anything, with everything its session sends after it. As soon as the lock is free, the line goes
+on in the order of arrival; later requests stand behind it. After `writer-patience` they are answered with an error that
+names the holder. What a turn's end could not write waits here, too, and as long: subscriptions, and messages to other
+processes. Everything else goes on. The same happens while a thread of this process writes beside the loop
+(waits/write_beside.py); but that thread is waited for until it has finished, since it does not stop.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ LATE_S = 0.1
 """A look that comes so much too late was ours to take: this process had no processor, or was stopped itself. Then
 nobody is refused for so long."""
 SAY_AFTER_S = 1.0
-"""A lock that is held for so long is mentioned in the log."""
+"""How long a lock is held before the log mentions it."""
 
 
 class Holding(NamedTuple):
-    """The process that prevents others from writing, for how long, and how many wait for it here."""
+    """The process that keeps others from writing, for how long, and how many wait for it here."""
 
     environment: str
     holder: Holder
@@ -50,7 +50,7 @@ class Holding(NamedTuple):
 
 
 class WriterWaits:
-    """The sessions that wait for the right to write."""
+    """The sessions that wait to write."""
 
     def __init__(
         self,
@@ -69,19 +69,19 @@ class WriterWaits:
             for environment in environments
             if environment.writer is not None
         ]
-        self._served: Client | None = None  # who is just let go on, and may have to wait on
+        self._served: Client | None = None  # the session just let go, which may have to wait again
         self._behind: _Line | None = None  # in this line
-        self._hopeless: Client | None = None  # the one that has waited long enough, and is answered now
-        self._keys: dict[Key, None] = {}  # somebody who is blocked could have been served with these
+        self._hopeless: Client | None = None  # the session that has waited long enough, and is answered now
+        self._keys: dict[Key, None] = {}  # keys with which blocked sessions could have been served
         self._is_looking = False
         self._look_due = 0.0
-        self.waited = 0  # so often a session has had to stand in line
-        self.refused = 0  # this many requests were answered with an error
+        self.waited = 0  # how often a session has had to stand in line
+        self.refused = 0  # how many requests were answered with an error
         hub.call_when_held(self._note)
 
     def park(self, session: Client, held: StoreHeld) -> bool:
-        """Its request is to be handed in again when the session is resumed. False: it has waited long enough, and is to
-        be answered."""
+        """Hold a request, to be handed in again when the session is resumed. Returns False if it has waited long
+        enough, and must be answered."""
         if session is self._hopeless:
             self.refused += 1
             return False
@@ -97,28 +97,28 @@ class WriterWaits:
         return True
 
     def begin_whole(self) -> None:
-        """What comes now, up to `end_whole`, is all of a piece: nobody in it can stand in line. It waits for a moment
-        more, unless the holder is stopped, before it is refused."""
+        """Begin an atomic part, up to `end_whole`: nothing in it can stand in line. It waits a little longer, unless
+        the holder is stopped, before it is refused."""
         for line in self._lines:
             line.lock.begin_whole()
 
     def end_whole(self) -> None:
-        """It is over."""
+        """End the atomic part."""
         for line in self._lines:
             line.lock.end_whole()
 
     def wait_for(self, key: Key) -> None:
-        """The clients blocked on this key could not be served: let them look again."""
+        """Remember that clients blocked on this key could not be served: they look again later."""
         self._keys[key] = None
         self._look_later()
 
     def forget(self, session: Client) -> None:
-        """The session is gone."""
+        """Forget a closed session."""
         for line in self._lines:
             line.remove(session)
 
     def cron(self) -> bool:
-        """Whether keys can be written, by what is known."""
+        """Return whether keys can be written, as far as is known."""
         held = [line for line in self._lines if line.lock.is_held]
         if held:
             self._look_later()
@@ -126,7 +126,7 @@ class WriterWaits:
 
     @property
     def is_held(self) -> bool:
-        """Whether another process is known to be in the middle of writing."""
+        """True if another process is known to be writing."""
         return any(line.lock.is_held for line in self._lines)
 
     @property
@@ -135,7 +135,7 @@ class WriterWaits:
         return sum(len(line.sessions) for line in self._lines)
 
     def holdings(self) -> list[Holding]:
-        """The process that prevents others from writing now."""
+        """Return the processes that keep others from writing now."""
         found = []
         for line in self._lines:
             holder = line.lock.holder() if line.lock.is_held else None
@@ -144,13 +144,13 @@ class WriterWaits:
         return found
 
     def _note(self, held: StoreHeld) -> None:
-        """The turn's end could not write."""
+        """Note that the turn's end could not write."""
         line = self._line_of(held)
         line.hold_pending(monotonic() + self._patience_s())
         self._look_later()
 
     def _line_of(self, held: StoreHeld) -> _Line:
-        """That of its environment, for what else it may be that belongs to it (data.safe)."""
+        """Return the line of its environment, whichever of the environment's locks (such as data.safe) was held."""
         return next(line for line in self._lines if line.name.partition(".")[0] == held.path.stem)
 
     # -- looking
@@ -164,7 +164,7 @@ class WriterWaits:
     def _look(self) -> None:
         self._is_looking = False
         now = monotonic()
-        if now - self._look_due > LATE_S:  # nobody's patience is over before anybody has looked
+        if now - self._look_due > LATE_S:  # nobody runs out of patience before somebody has looked
             for line in self._lines:
                 line.wait_at_least_until(now + LATE_S)
         try:
@@ -173,12 +173,12 @@ class WriterWaits:
                     continue
                 if line.lock.is_free():
                     self._go_on(line)
-                self._give_up(line)  # those who are left: it is held, again or still
+                self._give_up(line)  # for those who are left: it is held, again or still
                 line.tell()
             if self._keys and not any(line.lock.is_held for line in self._lines):
                 keys, self._keys = self._keys, {}
                 self._keyspace.news.show(keys)
-        finally:  # whatever went wrong with one session, those behind it wait yet
+        finally:  # whatever went wrong with one session, those behind it still wait
             if self._keys or not all(line.is_idle for line in self._lines):
                 self._look_later()
 
@@ -189,7 +189,7 @@ class WriterWaits:
                 self._hub.write_held()
             for session in list(line.sessions):
                 if session not in line.sessions:
-                    continue  # it has gone meanwhile
+                    continue  # it is gone by now
                 self._served, self._behind = session, None
                 session.go_on()
                 if self._behind is line:
@@ -218,29 +218,29 @@ class WriterWaits:
 
 
 class _Line:
-    """Before one lock."""
+    """The line for one lock."""
 
     def __init__(self, name: str, lock: WriterLock) -> None:
         self.name = name
         self.lock = lock
-        self.sessions: dict[Client, float] = {}  # until when they wait, the oldest first
-        self.pending_until = 0.0  # so long what a turn's end could not write waits; 0: there is no such thing
+        self.sessions: dict[Client, float] = {}  # how long each waits, the oldest first
+        self.pending_until = 0.0  # how long a turn's unwritten end waits; 0: there is none
         self._told: Holder | None = None
         self._told_at = 0.0
 
     def hold_pending(self, until: float) -> None:
-        """A turn's end could not write. It waits as long as the first that could not."""
+        """Let a turn's end that could not write wait, as long as the first that could not."""
         self.pending_until = self.pending_until or until
 
     def wait_at_least_until(self, moment: float) -> None:
-        """All do."""
+        """Extend all waits to this moment."""
         if self.pending_until:
             self.pending_until = max(self.pending_until, moment)
         for session, until in self.sessions.items():
             self.sessions[session] = max(until, moment)
 
     def let_pending_go(self) -> bool:
-        """Whether there was something that a turn's end could not write; it waits no more."""
+        """End the wait of a turn's unwritten end; return whether there was one."""
         was_pending, self.pending_until = bool(self.pending_until), 0.0
         return was_pending
 
@@ -253,7 +253,7 @@ class _Line:
             self.lock.line -= 1
 
     def tell(self) -> None:
-        """Say in the log who holds it, when that has lasted, and that it is over."""
+        """Log who holds the lock once that has lasted, and the end of it."""
         lock = self.lock
         if not lock.is_held:
             if self._told is not None:

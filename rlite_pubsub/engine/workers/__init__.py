@@ -1,1 +1,1 @@
-"""What the workers of one server tell each other, so that it answers as one."""
+"""Communication among the workers of one server, so that it answers as one."""

@@ -1,8 +1,8 @@
-"""The other workers of a server, as one of them asks them: over a private unix socket that each of them listens on.
+"""The other workers of a server, as one of them reaches them: over a private unix socket that each of them listens on.
 
-A request whose answer is all workers' (`Command.merge`) is executed by the worker that got it and by all others, and
-answered once, with what they say together. The loop does not wait for that: only the session does, and no longer than
-`TIMEOUT_S` for one that is stopped. In a transaction or a script only the own worker is asked (law 9).
+A request that all workers answer together (`Command.merge`) is executed by the worker that got it and by all others,
+and answered once, with their merged replies. The loop does not wait for that: only the session does, and no longer than
+`TIMEOUT_S` for a stopped worker. In a transaction or a script only the session's own worker answers (law 9).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TIMEOUT_S = 2.0
 _LOOK_S = 0.5
 _AGAIN_S = 0.2
 _NOT_TOLD = frozenset(("immutable", "settled", "secret"))
-"""Nobody can have changed them, or they are the store's."""
+"""Settings that nobody can have changed, or that belong to the store."""
 
 
 class Fellows:
@@ -53,11 +53,11 @@ class Fellows:
         self._watching = threading.Lock()
 
     def is_one(self, session: CommandSession) -> bool:
-        """Whether another worker speaks through this session."""
+        """Return whether another worker speaks through this session."""
         return session.address == self._own_address
 
     def take_settings_over(self, settings: Settings) -> None:
-        """Those that the others were told after the start; one that does not answer is passed over. To be called by one
+        """Take over the settings that the others got after the start; one that does not answer is skipped. For a worker
         that begins, and serves nobody yet."""
         for answer in self._ask([b"CONFIG", b"GET", b"*"], everyone=False):
             if isinstance(answer, list):
@@ -75,7 +75,7 @@ class Fellows:
             log.warning("Another worker has %s %s, which can't be here: %s", name, text.decode("latin-1"), refusal)
 
     def answer_together(self, table: Table) -> None:
-        """From now on the commands that say how their answers are merged are all workers'."""
+        """Let all workers answer the commands that declare how to merge replies."""
         table.complete()
         for command in table.commands.values():
             for each in (command, *command.subcommands.values()):
@@ -89,7 +89,7 @@ class Fellows:
         def ask(session: CommandSession, args: list[bytes]) -> Reply:
             if session.deny_blocking or self.is_one(session):
                 return execute(session, args)
-            request = list(args)  # a handler may hide what is secret in its own
+            request = list(args)  # a handler may hide secrets in its own copy
             try:
                 own = execute(session, args)
             except CommandError as refusal:
@@ -105,7 +105,7 @@ class Fellows:
         return ask
 
     def _ask(self, request: list[bytes], *, everyone: bool = True) -> list[Reply]:
-        """In a thread: the answers of those that give one in time; or of one of them."""
+        """Return the answers of all others that answer in time, or of one of them. Called in a thread."""
         asked: list[Peer] = []
         answers: list[Reply] = []
         for path in self._others:
@@ -127,7 +127,7 @@ class Fellows:
         return answers
 
     def _cleared(self, answer: object) -> Reply:
-        """Without the lines of CLIENT LIST that show workers asking each other."""
+        """Remove the lines of CLIENT LIST that show workers asking each other."""
         if isinstance(answer, bytes) and any(mark in answer for mark in self._marks):
             kept = [line for line in answer.splitlines(True) if not any(mark in line for mark in self._marks)]
             return b"".join(kept)
@@ -145,7 +145,7 @@ class Fellows:
         return monitor
 
     def _show_others(self, engine: Engine) -> None:
-        """Somebody here watches: show what the others execute, as long as anybody does."""
+        """Show what the others execute to MONITOR, as long as a session here uses it."""
         tell = engine.call_from_thread
         assert tell is not None
         with self._watching:

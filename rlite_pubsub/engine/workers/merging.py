@@ -1,7 +1,7 @@
-"""The answers of all workers of a server to one request, as one: which one, each command's declaration says (`merge`).
+"""Merging the answers of all workers of a server to one request: each command's declaration says how (`merge`).
 
-Each takes the request and the answers, the first of them that of the worker that was asked. A worker that is being
-replaced, or that is stopped, answers nothing.
+Each function takes the request and the answers, the first of them from the worker that was asked. A worker that is
+being replaced, or that is stopped, gives no answer.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ Merge: TypeAlias = Callable[[list[bytes], list[Reply]], Reply]
 
 
 def total(_: list[bytes], replies: list[Reply]) -> Reply:
-    """How many all of them have, or have done it to."""
+    """Return the sum of all counts."""
     counts = [reply for reply in replies if isinstance(reply, int)]
     return sum(counts) if counts else replies[0]
 
 
 def by_all(_: list[bytes], replies: list[Reply]) -> Reply:
-    """It is done if all have done it."""
+    """Return a success if all succeeded, else the first error."""
     return next((reply for reply in replies if isinstance(reply, Error)), replies[0])
 
 
 def by_any(_: list[bytes], replies: list[Reply]) -> Reply:
-    """It is done if one of them has done it."""
+    """Return a success if any succeeded, else the first error."""
     return next((reply for reply in replies if not isinstance(reply, Error)), replies[0])
 
 
 def killed(request: list[bytes], replies: list[Reply]) -> Reply:
-    """CLIENT KILL: a bare address is somewhere or nowhere; by filters they count."""
+    """CLIENT KILL: a bare address is on one worker or none; with filters, the counts add up."""
     return by_any(request, replies) if len(request) == 3 else total(request, replies)
 
 
 def lines(_: list[bytes], replies: list[Reply]) -> Reply:
-    """CLIENT LIST: the first one's, and the others' behind it."""
+    """CLIENT LIST: the first worker's lines, followed by the others'."""
     return type(replies[0])(b"".join(_listed(replies)))
 
 
@@ -48,7 +48,7 @@ def slowest(request: list[bytes], replies: list[Reply]) -> Reply:
 
 
 def latest(_: list[bytes], replies: list[Reply]) -> Reply:
-    """LATENCY LATEST: of each event the latest sample, and the worst of all."""
+    """LATENCY LATEST: the latest sample of each event, and its worst."""
     found: dict[bytes, list[Reply]] = {}
     for event, when, duration_ms, worst_ms in _listed(replies):
         known = found.setdefault(event, [event, when, duration_ms, worst_ms])
@@ -64,7 +64,7 @@ def by_time(_: list[bytes], replies: list[Reply]) -> Reply:
 
 
 def denied(request: list[bytes], replies: list[Reply]) -> Reply:
-    """ACL LOG: what was denied anywhere; RESET forgets it everywhere."""
+    """ACL LOG: all workers' denials; RESET forgets them everywhere."""
     if not isinstance(replies[0], list):
         return by_all(request, replies)
     entries = [_pairs(entry) for entry in _listed(replies)]
@@ -85,7 +85,7 @@ def _bytes(name: Reply) -> bytes:
 
 
 def _listed(replies: Sequence[Reply]) -> list[Reply]:
-    """The elements of all that are lists, or texts."""
+    """Return the elements of all replies that are lists or texts."""
     if isinstance(replies[0], bytes):
         return [reply for reply in replies if isinstance(reply, bytes) and not isinstance(reply, Error)]
     return [each for reply in replies if isinstance(reply, (list, tuple)) for each in reply]
@@ -100,11 +100,11 @@ _SUMMED = frozenset(
     evicted_keys keyspace_hits keyspace_misses tracking_total_keys tracking_total_items tracking_total_prefixes
     total_error_replies total_reads_processed total_writes_processed used_cpu_sys used_cpu_user""".split()
 )
-"""What is each worker's; all else is the store's, or that of the worker that was asked."""
+"""Fields of each worker; all others belong to the store, or to the worker that was asked."""
 
 
 def info(_: list[bytes], replies: list[Reply]) -> Reply:
-    """INFO: one server's, with a section that tells its workers apart."""
+    """INFO: that of one server, with a section that tells its workers apart."""
     texts = [reply.decode("utf-8", "surrogateescape") for reply in _listed(replies)]
     tables = [_fields(text) for text in texts]
     told: list[str] = []
@@ -146,5 +146,5 @@ def _summed_stats(values: list[str]) -> str:
 
 
 def _like(model: str, number: float) -> str:
-    """As many decimals as the model has."""
+    """Return a number with as many decimals as the model has."""
     return f"{number:.{len(model.partition('.')[2])}f}"

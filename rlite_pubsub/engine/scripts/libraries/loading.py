@@ -1,9 +1,9 @@
 """Puts cjson, cmsgpack, struct and bit into an interpreter of Lua 5.1.
 
-They are Lua: what they make counts against the memory of the interpreter, and hooks end them as they end any script.
-They ask nothing of Python, whose frames an error of Lua's would jump over. They keep what they use of Lua's own
-libraries: nothing that a script does to those changes them. A script that calls them sees what it sees of C functions
-in Redis: their chunks are called as C functions are, and an error names the line of the script.
+They are written in Lua: their values count against the interpreter's memory, and hooks end them as they end any script.
+They call nothing in Python, whose frames a Lua error would jump over. They keep references to what they use of Lua's
+own libraries, so a script cannot change them. A script that calls them sees what it sees of C functions in Redis: their
+chunks are called as C functions are, and an error names the line of the script.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ NAMES: Final = ("cjson", "cmsgpack", "struct", "bit")
 
 
 def libraries(lua: LuaRuntime, unpacked: Any = None) -> dict[str, Any]:
-    """Their tables, by name. `lua` has no encoding, and all of its own libraries, `debug` as well. `unpacked`: C's, for
-    what cmsgpack.unpack mostly is given."""
+    """Return their tables, by name. `lua` has no encoding, and all of its own libraries, `debug` too. `unpacked`: C's
+    version of the common cases of cmsgpack.unpack."""
     arguments = _loaded(lua, "arguments")
     floats = _loaded(lua, "floats")
     return {name: _loaded(lua, name, arguments, floats, unpacked) for name in NAMES}
