@@ -1,4 +1,4 @@
-"""Which start of the machine this is."""
+"""The id of the machine's present start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MOST_BYTES = 64
 
 
 def boot_id() -> bytes:
-    """Different after each start; empty where the system has none."""
+    """Return an id that differs after each start; empty if the system has none."""
     try:
         return _BOOT_ID.read_bytes().strip()
     except OSError:
@@ -17,7 +17,7 @@ def boot_id() -> bytes:
 
 
 def _asked(name: bytes) -> bytes:
-    """What the kernel of macOS says of itself; empty where there is none to ask."""
+    """Ask the macOS kernel for a value; empty if there is none."""
     import ctypes
 
     ask = getattr(ctypes.CDLL(None), "sysctlbyname", None)

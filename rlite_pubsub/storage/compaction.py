@@ -1,6 +1,6 @@
 """Giving the free pages of a whole store back to the file system, while it is in use (pages/holes.py).
 
-It goes on in steps, each of which holds the writer's lock for a few milliseconds, and may be left at any of them.
+It works in steps, each of which holds the writer's lock for a few milliseconds, and may stop after any of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ STEP_SECONDS = 0.003
 
 
 class Compaction:
-    """One time through the list of free pages of each file. Several processes may be at it."""
+    """One pass through the list of free pages of each file. Several processes may run one."""
 
     def __init__(self, store: Store) -> None:
         self._left = [store.live, store.data]
@@ -20,7 +20,7 @@ class Compaction:
         self.given_back = 0
 
     def step(self) -> bool:
-        """Give some of them back. Whether there may be more. Raises StoreError."""
+        """Give back some of them; return whether there may be more. Raises StoreError."""
         if not self._left:
             return False
         going_on, size_bytes = self._left[-1].account.give_back(self._place, STEP_SECONDS)

@@ -1,4 +1,5 @@
-"""The first byte of a key says which database it belongs to: FORMAT.md's table, and the walks within one of them."""
+"""The first byte of a key says which database it belongs to: this is FORMAT.md's table, with the walks within one of
+them."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Final
 
 from rlite_pubsub.storage.environment import Cursor, Txn
 
-# Their types are said, for the compiler: it comes to modules that name them before it comes to this one.
+# Their types are written out for the compiler, which sees modules that name them before this one.
 FORMAT: Final[bytes] = b"\x00format"
 BOOT: Final[bytes] = b"\x00boot"
 ROUTES_VERSION: Final[bytes] = b"\x00routes"
@@ -88,12 +89,12 @@ _COPIED_AT_ONCE: Final = 256
 
 
 def items(txn: Txn, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Every key with this prefix, in order. What is under way must not be changed: collect first."""
+    """Yield every key with this prefix, in order. Do not change these records meanwhile: collect first."""
     return items_from(txn, prefix, prefix)
 
 
 def items_from(txn: Txn, prefix: bytes, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """As `items`, from a key on."""
+    """Like `items`, from a key on."""
     cursor = txn.cursor()
     if cursor.set_range(start):
         for key, value in cursor.iternext():
@@ -103,18 +104,18 @@ def items_from(txn: Txn, prefix: bytes, start: bytes) -> Iterator[tuple[bytes, b
 
 
 def after(prefix: bytes) -> bytes:
-    """Above every key with this prefix, and at or below every other key that is above them."""
+    """Return a key above every key with this prefix, and at or below every other key above them."""
     return (int.from_bytes(prefix, "big") + 1).to_bytes(len(prefix), "big")
 
 
 def last_up_to(txn: Txn, prefix: bytes, wanted: bytes) -> tuple[bytes, bytes] | None:
-    """The last record with this prefix whose key is at most `wanted`, which has the prefix, too."""
+    """Return the last record with this prefix whose key is at most `wanted`, which has the prefix, too."""
     cursor = txn.cursor()
     return cursor.item() if seek_back(cursor, prefix, wanted) else None
 
 
 def seek_back(cursor: Cursor, prefix: bytes, wanted: bytes) -> bool:
-    """Put the cursor where `last_up_to` looks; False if nothing is there, and then it stands anywhere."""
+    """Put the cursor where `last_up_to` looks; if nothing is there, return False, with the cursor anywhere."""
     if not cursor.set_range(wanted):
         return cursor.last() and cursor.key().startswith(prefix)
     return cursor.key() == wanted or (cursor.prev() and cursor.key().startswith(prefix))
@@ -129,7 +130,7 @@ def delete_all(txn: Txn, prefix: bytes) -> None:
 
 
 def copy_all(txn: Txn, prefix: bytes, to: bytes) -> None:
-    """Every record with this prefix once more, under another one, which does not begin with it."""
+    """Copy every record with this prefix to another prefix, which does not begin with this one."""
     at = prefix
     while found := list(islice(items_from(txn, prefix, at), _COPIED_AT_ONCE)):
         for key, value in found:
@@ -138,7 +139,7 @@ def copy_all(txn: Txn, prefix: bytes, to: bytes) -> None:
 
 
 def heads(txn: Txn, prefix: bytes, head_bytes: int) -> Iterator[bytes]:
-    """The different `head_bytes` that follow the prefix, skipping over what follows each of them."""
+    """Yield the distinct `head_bytes` that follow the prefix, skipping what follows each of them."""
     cursor = txn.cursor()
     end = len(prefix) + head_bytes
     found = cursor.set_range(prefix)

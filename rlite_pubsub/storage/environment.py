@@ -1,5 +1,5 @@
-"""One LMDB environment: its transactions. What it is made of has files of its own: LMDB's handle (handle.py), how much
-room there is (room.py), and whether what was committed is safe (checkpoints/safety.py).
+"""One LMDB environment: its transactions. Its parts have files of their own: LMDB's handle (handle.py), how much room
+there is (room.py), and whether commits are safe (checkpoints/safety.py).
 
 A transaction is short, and is run here and nowhere else: `write(work)` commits what `work(txn)` did, or nothing of it.
 `work` may be run more than once (the map grows by running it again), so it touches nothing but its `txn`.
@@ -48,14 +48,14 @@ FIRST_MAP_BYTES: Final = 16 << 20
 SMALLEST_QUOTA_BYTES: Final = 1 << 20
 _RETRIES: Final = 100
 _LEAST_BYTES: Final = 64 << 10
-"""Of free pages: what less can be added to is not worth while."""
+"""The free pages below which an addition is not worth trying."""
 _PAUSE_S: Final = 0.005
 _FIRST: Final[int] = LAST_PAGES[0]
 _SECOND: Final[int] = LAST_PAGES[1]
 _NOBODY_ELSE: Final = memoryview(bytes(8)).cast("Q")
 
 
-@mypyc_attr(native_class=False)  # what it asks of lmdb is the most of it, and tests stand in for parts
+@mypyc_attr(native_class=False)  # calls into lmdb are most of what it does, and tests stand in for parts
 class Environment:
     """Open from construction to `close`. Safe to share between threads, never with a forked child."""
 
@@ -70,7 +70,7 @@ class Environment:
         writer: WriterLock | None = None,
     ) -> None:
         """`checkpointed`: what is synced survives a power cut (checkpoint.py). Without `writer` this process is the
-        only one to write."""
+        only one that writes."""
         self.path = path
         self.durability = durability
         self.quota_bytes = max(quota_bytes, SMALLEST_QUOTA_BYTES)
@@ -87,8 +87,8 @@ class Environment:
         """Run `work` in one write transaction and commit it. A full map is grown up to the quota, then StoreFull.
 
         `freeing` is for work that removes: LMDB needs room even for that, so the map has a reserve beyond the quota.
-        Once that is open, work that does not free may still not leave the data larger than the quota. Who says how much
-        it adds leaves what removes its room on the disk, too: DiskFull where there is no more than that.
+        Even while that is open, other work may not leave the data larger than the quota. A caller that says how much it
+        adds leaves room on the disk for removals, too: DiskFull if there is no more than that.
         """
         if adding_bytes:
             with self.handle.inside():
@@ -110,28 +110,28 @@ class Environment:
         return result
 
     def lack(self) -> StoreError | None:
-        """Why no message can be added now. Raises StoreError."""
+        """Return why no message can be added now; None if one can. Raises StoreError."""
         if self.room.is_short:
             with self.handle.inside():
                 self._look_ahead()
         return self.room.lack()
 
     def make_room(self, lack: StoreError, remove: Callable[[], bool], adding_bytes: int = 0) -> bool:
-        """There was no room to add so much: `remove` something, which says whether there was anything to remove. At a
-        quota that is all. On a full disk it goes on until there is enough, and has LMDB use that again. Whether there
-        may be room now. Raises StoreError; StoreHeld where others hold what was removed."""
+        """Make room for an addition that failed: call `remove`, which says whether there was anything to remove. At a
+        quota that is all. On a full disk it goes on until there is enough, and makes LMDB reuse it. Returns whether
+        there may be room now. Raises StoreError; StoreHeld if others hold what was removed."""
         if not isinstance(lack, DiskFull):
             return remove()
         with self.handle.inside():
             self._look_ahead()
             enough_bytes = self.room.enough_bytes(adding_bytes)
         before = pages = self._free_pages(enough_bytes)
-        is_enough = pages.usable < enough_bytes <= pages.free  # else these were in vain: no run of them was as long
+        is_enough = pages.usable < enough_bytes <= pages.free  # else these were in vain: no run of them was long enough
         while not is_enough and remove():
             pages = self._free_pages(enough_bytes)
             is_enough = pages.free >= enough_bytes
         if pages.free >= _LEAST_BYTES:
-            # who adds has asked before, and is in the midst of something; what has been removed last comes later
+            # a caller that adds has asked before, and is in the middle of something; what was last removed comes later
             is_hurried = self.writer is not None and self.writer.is_hurried and not adding_bytes
             patience_s = 0.0 if is_hurried else self.safety.patience_s
             self._reclaim(pages.free * 3 // 4, patience_s)
@@ -144,7 +144,7 @@ class Environment:
             return self.room.free_pages(most_bytes)
 
     def _reclaim(self, wanted_bytes: int, patience_s: float) -> None:
-        """Have LMDB use again what was removed: behind another commit, and once nobody holds it."""
+        """Make LMDB reuse what was removed: after another commit, and once nobody holds it."""
         if self._free_pages(wanted_bytes).settled < wanted_bytes:
             self.write(_touch, freeing=True)
         if self.safety.may_unpin() and self._free_pages(wanted_bytes).usable < wanted_bytes:
@@ -160,15 +160,14 @@ class Environment:
                 self.handle.lmdb.reader_check()
 
     def check_writer(self) -> None:
-        """Whether another process is in the middle of writing. Raises StoreHeld."""
+        """Raise StoreHeld if another process is writing."""
         if self._openings[0] != self._alone:
             assert self.writer is not None
             self.writer.check()
 
     def check_write(self) -> None:
-        """Asked by code that is about to write, before it does what cannot be undone. Raises StoreError; StoreHeld
-        where
-        another process is in the middle of writing, or has written what must be safe first."""
+        """Check that this process can write, before it does anything that cannot be undone. Raises StoreError;
+        StoreHeld if another process is writing, or has written something that must be safe first."""
         self.check_writer()
         checkpoint = self.safety.checkpoint
         if checkpoint is not None and (checkpoint.pin is None or checkpoint.ended >= self.room.tend_at):
@@ -180,36 +179,36 @@ class Environment:
         return self._retried(self._seen, work, False)
 
     def guard(self, work: Callable[[Txn], T]) -> T:
-        """Run `work` while nobody writes, itself not writing either: so it needs no pin."""
+        """Run `work` while nobody writes. It does not write itself, so it needs no pin."""
         return self._retried(self._guarded, work, False)
 
     def lend(self) -> bool:
-        """Called by a loop between two transactions: from now on another thread, that calls `borrow`, is the one to
-        write, and the loop gets StoreHeld, until `give_back`. False, and nothing is changed, where nobody waits
-        for who writes in this process. Raises StoreHeld where it can't be had at all."""
+        """Lend the right to write to another thread, which calls `borrow`; until `give_back`, the loop gets StoreHeld.
+        Called by a loop between two transactions. Returns False, having changed nothing, if no loop of this process
+        waits for its writer. Raises StoreHeld if the lock cannot be had."""
         writer = self.writer
         if writer is None or not writer.is_loop:
             return False
         writer.lend()
-        self._alone = -1  # a writer asks, whether there are other processes or not
+        self._alone = -1  # a writer checks, whether there are other processes or not
         return True
 
     def borrow(self) -> None:
-        """This is the thread that writes now."""
+        """Make this the thread that writes."""
         assert self.writer is not None
         self.writer.borrow()
 
     def give_back(self) -> None:
-        """That thread has no transaction open, and the loop may write again."""
+        """Give the right to write back to the loop. That thread has no transaction open."""
         assert self.writer is not None
         self.writer.give_back()
         self._alone = self.writer.alone
 
     def begin(self, turn: Turn, *, write: bool) -> Txn:
-        """A transaction that stays open until `end`: a turn's, see turn.py."""
+        """Open a transaction that stays open until `end`: a turn's, see turn.py."""
         checkpoint = self.safety.checkpoint if write else None
         if checkpoint is not None:
-            checkpoint.writers += 1  # and then is seen whether there is a pin: see `let_go`
+            checkpoint.writers += 1  # only then look whether there is a pin: see `let_go`
         handle, room, me = self.handle, self.room, get_ident()
         try:
             for _ in range(_RETRIES):
@@ -258,7 +257,7 @@ class Environment:
             raise
 
     def end(self, turn: Turn, *, commit: bool) -> None:
-        """Commit what `begin` began, or undo it. Raises StoreError where it can't be committed: then it is undone."""
+        """Commit what `begin` began, or undo it. Raises StoreError if the commit fails: then it is undone."""
         txn, turn.txn = turn.txn, None
         assert txn is not None
         handle, me = self.handle, get_ident()
@@ -296,14 +295,14 @@ class Environment:
             self.safety.let_go_at_once()
 
     def _release(self, turn: Turn) -> None:
-        """`begin` has failed, after the writer's lock was taken or before."""
+        """Clean up after a failed `begin`, whether the writer's lock was taken or not."""
         turn.is_locked = False
         if self.writer is not None:
             self.writer.release_if_mine()
 
     def told(self, error: Exception) -> Exception:
-        """What an error in a turn's transaction means, in our words. What can be changed about it is changed, for the
-        next turn. No transaction of this thread may be open."""
+        """Translate an error of a turn's transaction into ours, and fix for the next turn what can be fixed. No
+        transaction of this thread may be open."""
         if not isinstance(error, lmdb.Error):
             return error
         if isinstance(error, lmdb.MapFullError):
@@ -314,25 +313,25 @@ class Environment:
         return told
 
     def sync(self) -> None:
-        """Bring all that is committed to the disk, whatever the durability. Raises StoreError."""
+        """Bring everything committed to the disk, whatever the durability. Raises StoreError."""
         self.safety.sync()
 
     def sync_by(self, durability: Durability) -> None:
-        """When a commit is brought to the disk from now on."""
+        """Set when commits are brought to the disk from now on."""
         self.durability = durability
 
     def last_commit(self) -> int:
-        """A number that every commit of any process increases."""
+        """Return a number that every commit of any process increases."""
         with self.handle.inside():
             return self.handle.last_commit()
 
     def used_bytes(self) -> int:
-        """How far into its file this environment has ever written: free pages within it are used again first."""
+        """Return how far into its file this environment has ever written: free pages within it are reused first."""
         with self.handle.inside():
             return self.handle.used_bytes()
 
     def look_at_readers(self) -> None:
-        """Clear LMDB's table of those that have died, and tell of those that keep pages for long."""
+        """Clear LMDB's table of dead readers, and log those that keep pages for long."""
         try:
             with self.handle.inside():
                 self.handle.lmdb.reader_check()
@@ -341,8 +340,8 @@ class Environment:
             log.debug("%s: its readers can't be looked at: %s", self.path, failure)
 
     def forget_pages(self) -> None:
-        """Remap the file: pages that were read through the map count as this process's memory until then. Not while
-        a thread writes beside the loop, which would have to wait for it."""
+        """Remap the file: until then pages that were read through the map count as this process's memory. Not while a
+        thread writes beside the loop, which would have to wait for it."""
         if self.writer is None or not self.writer.is_lent:
             self.room.forget_pages()
 
@@ -362,11 +361,11 @@ class Environment:
             self.writer.close()
 
     def condemn(self) -> None:
-        """It is at its path no more: every use raises StoreRemoved from now on."""
+        """Condemn it: it is no longer at its path, and every use raises StoreRemoved."""
         self.handle.condemn()
 
     def shut(self, patience_s: float) -> bool:
-        """Let no transaction begin until `reopen`, once none is open: a fork must not copy one half-way through."""
+        """Let no transaction begin until `reopen`, once none is open: a fork must not copy one halfway through."""
         if not self.handle.gate.shut(patience_s):
             return False
         self.safety.release()
@@ -376,7 +375,7 @@ class Environment:
         self.handle.gate.reopen()
 
     def abandon(self, *, idle: bool) -> None:
-        """In a forked child: it is not open here. Its copy is closed if that cannot harm the parent."""
+        """Forget it in a forked child, where it is not open. The copy is closed if that cannot harm the parent."""
         pins = self.safety.abandon()
         self._stop_writing()
         self.handle.abandon(pins, idle=idle)
@@ -384,7 +383,8 @@ class Environment:
     # -- one transaction
 
     def _prepare(self, checkpoint: Checkpoint) -> None:
-        """Law of checkpoint.py: no write without a pin. And a look at how much room there is. Inside the gate."""
+        """Obey the law of checkpoint.py (no write without a pin), and look how much room there is. Called inside the
+        gate."""
         if checkpoint.pin is None:
             self.safety.hold(checkpoint)
         if checkpoint.ended >= self.room.tend_at:
@@ -458,7 +458,7 @@ class Environment:
         raise StoreBusy(self.path, "its map or its reader table changes all the time") from trouble
 
     def _make_way(self, trouble: lmdb.Error, *, freeing: bool) -> None:
-        """Remove the cause, so that the attempt can be repeated, or raise what it means."""
+        """Remove the cause of a failure, so that the attempt can be repeated, or raise what it means."""
         if isinstance(trouble, lmdb.MapFullError):
             self.room.grow(freeing=freeing)
         elif isinstance(trouble, lmdb.MapResizedError):
@@ -472,7 +472,7 @@ class Environment:
 
 
 def _touch(txn: Txn) -> None:
-    """Write what is there already."""
+    """Write a record that is there already."""
     cursor = txn.cursor()
     if cursor.first():
         txn.put(*cursor.item())

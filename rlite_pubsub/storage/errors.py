@@ -1,4 +1,4 @@
-"""What can be wrong with a store. Each says where, why, and what can be done; none is lmdb's or the OS's own."""
+"""The errors of a store. Each says where, why, and what to do; none is lmdb's or the OS's own."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _FORBIDDEN = {os.strerror(code) for code in (errno.EACCES, errno.EPERM, errno.ER
 
 
 class StoreError(Exception):
-    """Something is wrong with the store itself, not with what was asked of it."""
+    """Something is wrong with the store itself, not with the request."""
 
 
 class NotAStoreFolder(StoreError):
-    """The path is there, and it is not a folder."""
+    """The path exists, and is not a folder."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(f"{folder} is not a folder: name a folder for the store, or remove the file")
@@ -33,11 +33,11 @@ class StoreUnwritable(StoreError):
 
 
 class DiskFull(StoreUnwritable):
-    """There is no room on the disk for what adds to the store; what removes has a little that is kept for it."""
+    """There is no room on the disk for additions; removals have a little that is kept for them."""
 
 
 class StoreRemoved(StoreError):
-    """The folder, or a file in it, is not the one that was opened: what would be written nobody else would ever see."""
+    """The folder, or a file in it, is not the one that was opened: nobody else would ever see what was written."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(
@@ -89,7 +89,7 @@ class StoreDamaged(StoreError):
 
 
 class RecordDamaged(StoreError):
-    """A record is not what we write, or one that others tell of is not there."""
+    """A record is not what we write, or one that others refer to is missing."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"the store is damaged ({what}): `rlite-pubsub doctor --deep` tells where")
@@ -97,11 +97,11 @@ class RecordDamaged(StoreError):
 
 _READERS = ("rlite_pubsub.storage.", "rlite_pubsub.keyspace.", "rlite_pubsub.groups.")
 _UNREADABLE = (struct.error, ValueError, LookupError, AssertionError, OverflowError, MemoryError)
-"""What taking a record apart raises where its bytes are others than were written."""
+"""The exceptions that damaged bytes cause when a record is unpacked."""
 
 
 def damage_in(failure: Exception) -> RecordDamaged | None:
-    """What an error means that nobody foresaw, if it comes from where records are read."""
+    """Return the damage behind an unforeseen error, if it comes from code that reads records; else None."""
     if not isinstance(failure, _UNREADABLE) or failure.__traceback__ is None:
         return None
     *_, (frame, _) = traceback.walk_tb(failure.__traceback__)
@@ -111,22 +111,22 @@ def damage_in(failure: Exception) -> RecordDamaged | None:
 
 
 class DanglingLetter(StoreError):
-    """A mailbox refers to a message that is not there: none of our transactions leaves that behind."""
+    """A mailbox refers to a message that is missing: none of our transactions leaves that behind."""
 
 
 class StoreBusy(StoreError):
-    """Others keep what is needed for longer than it ever should take."""
+    """Others keep what is needed for longer than it should ever take."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"the store at {path} is busy: {reason}")
 
 
 class StoreHeld(StoreBusy):
-    """Another is in the middle of writing. Nothing was done, and when that one has ended or died it can be done."""
+    """Another process or thread is writing. Nothing was done; it can be done once that one has ended or died."""
 
     def __init__(self, path: Path, why: Callable[[], str]) -> None:
-        """`why`: who that is, which takes a look at it."""
-        super().__init__(path, "another process is in the middle of writing")
+        """`why` finds out who that is, which takes a system call."""
+        super().__init__(path, "another process is writing")
         self.path = path
         self._why = why
 
@@ -135,14 +135,14 @@ class StoreHeld(StoreBusy):
 
 
 class PartlySent(StoreError):
-    """Not every receiver of a message can have it, and some may have it already: to publish it again may repeat it."""
+    """Not every receiver of a message can get it, and some may have it already: publishing it again may repeat it."""
 
     def __init__(self, failure: Exception) -> None:
         super().__init__(str(failure))
 
 
 class StoreClosed(StoreError):
-    """It was closed, or opened by the process that this one was forked from."""
+    """The store was closed, or was opened by the process that this one was forked from."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(f"the store at {path} is not open in this process: open it again")

@@ -1,4 +1,4 @@
-"""Where a test may kill this process: RLITE_FAILPOINT=name, and it dies there as by kill -9."""
+"""Places where a test may kill this process: with RLITE_FAILPOINT=name it dies there as by kill -9."""
 
 from __future__ import annotations
 

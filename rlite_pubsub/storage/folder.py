@@ -7,8 +7,8 @@
                                                          id of the machine's start in which live.mdb was made
 
 Processes that have the store open share a lock on the folder itself; one that gets that lock alone, with store.lock,
-knows that
-nobody else has it open. The open folder also pins its inode, by which this process knows the store again.
+knows that nobody else has the store open. The open folder also pins its inode, by which this process recognises the
+store.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rlite_pubsub import permissions
 from rlite_pubsub.storage.errors import NotAStoreFolder, StoreBusy, StoreUnwritable
 
 _PATIENCE_S = 10.0
-"""With one opener; each one in the queue waits for those before it."""
+"""The patience for one opener; each one in the queue waits for those before it."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.016
 _CONTENTS = ("subscribers", "live.mdb", "data.mdb")
 _DOOR = "store.lock"
@@ -33,7 +33,8 @@ _open_folders: set[Folder] = set()
 
 
 class Folder:
-    """An open store folder. Made, where it is missing, for its owner only; with `for_group` it is made its group's."""
+    """An open store folder. If it is missing, it is created for its owner only; with `for_group`, for its group,
+    too."""
 
     def __init__(self, path: Path, *, for_group: bool = False) -> None:
         self.path = path
@@ -54,7 +55,7 @@ class Folder:
 
     @contextmanager
     def opening(self) -> Iterator[bool]:
-        """Only one process at a time is in here; True if no other has the store open. It is open from now on."""
+        """Let in one process at a time; yield True if no other has the store open. It is open from now on."""
         try:
             permissions.make_folder(self.subscribers)
             door = permissions.opened(self.path / _DOOR, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
@@ -73,23 +74,23 @@ class Folder:
             os.close(door)
 
     def live_is_of(self, boot: bytes) -> bool:
-        """Whether live.mdb was made since the machine was started last. Where that has no id, nobody knows, and it is
-        taken to be."""
+        """Return whether live.mdb was made since the machine's last start. If the machine has no boot id that cannot be
+        known, and it is taken to be."""
         return not boot or (self.path / _DOOR).read_bytes() == boot
 
     def note_boot(self, boot: bytes) -> None:
-        """live.mdb, if there is one, is made in this start of the machine."""
+        """Note that live.mdb belongs to this start of the machine."""
         (self.path / _DOOR).write_bytes(boot)
 
     def is_in_place(self) -> bool:
-        """Whether what was opened is what a process that comes now would open."""
+        """Return whether a process that opens the path now would open the same files."""
         try:
             return all(_identity(path) == identity for path, identity in self._contents.items())
         except OSError:
             return False
 
     def _wait_at(self, door: int) -> None:
-        """For the lock of opening processes. Many that try all the time would slow down the one that holds it."""
+        """Wait for the lock of opening processes. Many that try all the time would slow down the one that holds it."""
         began_ns, pause_s, deadline = -1, _FIRST_PAUSE_S, 0.0
         while not _locked(door, fcntl.LOCK_EX):
             before_ns, began_ns = began_ns, os.fstat(door).st_mtime_ns

@@ -1,8 +1,8 @@
-"""What becomes of open environments when this process forks: the parent keeps them, the child has none.
+"""Open environments in a fork: the parent keeps them, the child has none.
 
-LMDB's handles must not be used on both sides. The child closes its copies, which is harmless only if no transaction
-was open at that moment; so the fork waits for one, briefly. If some thread is inside one for longer than that, the
-child keeps the copies and never touches them.
+LMDB's handles must not be used on both sides. The child closes its copies, which is harmless only if no transaction was
+open at that moment; so the fork waits briefly for open ones to end. If one takes longer, the child keeps the copies and
+never touches them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _reopen_all() -> None:
 def _before() -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while not _shut_all() and time.monotonic() < deadline:
-        pass  # a thread inside one environment waited at the door of another: let it through, and ask again
+        pass  # a thread inside one environment waited to enter another: let it through, and try again
 
 
 def _in_child() -> None:

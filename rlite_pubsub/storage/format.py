@@ -21,8 +21,8 @@ _VERSION = Struct(">I")
 
 
 def check_or_mark(environment: Environment, boot: bytes = b"", *, was_ours: bool = False) -> None:
-    """Mark a new environment as a store's. Raises StoreFormatMismatch for one that is not of this version, and
-    StoreDamaged for one that bears no mark and is known to have borne it."""
+    """Mark a new environment as a store's. Raises StoreFormatMismatch for one of another version, and StoreDamaged for
+    one without a mark that is known to have had one."""
     if environment.read(lambda txn: _is_ours(txn, environment.path, was_ours)):
         return
 
@@ -35,25 +35,25 @@ def check_or_mark(environment: Environment, boot: bytes = b"", *, was_ours: bool
 
 
 def version(environment: Environment) -> int | None:
-    """The version that it is marked with; None for a new one, or another program's."""
+    """Return the version it is marked with; None for a new one, or another program's."""
     found = environment.read(lambda txn: txn.get(FORMAT))
     return None if found is None else int.from_bytes(found, "big")
 
 
 def mark(txn: Txn) -> None:
-    """It is of this version from now on."""
+    """Mark it with this version."""
     txn.put(FORMAT, _VERSION.pack(VERSION))
 
 
 def is_of_this_boot(environment: Environment) -> bool:
-    """False only if it was surely made before the machine was started last."""
+    """Return False only if it was surely made before the machine's last start."""
     recorded = environment.read(lambda txn: txn.get(BOOT))
     current = boot_id()
     return not recorded or not current or recorded == current
 
 
 def _is_ours(txn: Txn, path: Path, was_ours: bool) -> bool:
-    """False for an empty environment."""
+    """Return False for an empty environment; raise for another program's."""
     found = txn.get(FORMAT)
     if found is None:
         if txn.stat()["entries"]:

@@ -1,8 +1,8 @@
-"""LMDB's handle of one environment: it is opened here, transactions pass its gate, and its troubles are told in our
-words.
+"""LMDB's handle of one environment: it is opened here, transactions pass its gate, and its errors are translated into
+ours.
 
-Without writemap: a commit costs 3 us more, but a full disk is an error and not a SIGBUS, and what is written does not
-count as this process's memory.
+Without writemap: a commit costs 3 us more, but a full disk is an error and not a SIGBUS, and written pages do not count
+as this process's memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_READERS: Final = 4096
 PAGE_BYTES: Final = 4096
 NO_ROOM_ON_DISK: Final = (errno.ENOSPC, errno.EDQUOT)
 _LITTLE_BYTES: Final = 4 << 20
-"""Of a disk: the write that came out short wanted more."""
+"""For a disk: the write that came out short wanted more."""
 _DAMAGE: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError, lmdb.InvalidError)
 _never_closed: Final[list[object]] = []
 """Of processes that this one was forked from."""
@@ -57,11 +57,11 @@ class Handle:
     """Open from construction to `close`. Safe to share between threads, never with a forked child."""
 
     def __init__(self, path: Path, map_bytes: int) -> None:
-        """Raises StoreError."""
+        """Open the environment. Raises StoreError."""
         self.path = path
         self.gate = Gate()
         self.turns: dict[int, GivesWay] = {}
-        """The open ones, by thread."""
+        """The open turns, by thread."""
         try:
             lock_file.reserve(path, MAX_READERS)
         except OSError as error:
@@ -76,7 +76,7 @@ class Handle:
                 metasync=False,
                 readahead=False,
                 max_readers=MAX_READERS,
-                max_spare_txns=0,  # a spare one's slot would be taken from us by a forked child that closes its copy
+                max_spare_txns=0,  # a forked child that closes its copy would take a spare one's slot from us
             )
             self.lmdb.reader_check()
             permissions.share(path, path.parent)
@@ -86,7 +86,7 @@ class Handle:
             raise StoreUnwritable(path, os.strerror(error.errno or 0)) from error
         self._metas = _mapped(path)
         self.metas = memoryview(self._metas).cast("Q")
-        """Both meta pages, in words: a look at them costs no call."""
+        """Both meta pages, as words: looking at them costs no call."""
         self.is_open = True
         self._is_condemned = False
         self.is_usable = True
@@ -95,39 +95,39 @@ class Handle:
     # -- access
 
     def check(self) -> None:
-        """Raises StoreError where it is not `is_usable`."""
+        """Check that it `is_usable`. Raises StoreError."""
         if self._is_condemned:
             raise StoreRemoved(self.path.parent)
         if not self.is_open:
             raise StoreClosed(self.path)
 
     def condemn(self) -> None:
-        """It is at its path no more: every use raises StoreRemoved from now on."""
+        """Condemn it: it is no longer at its path, and every use raises StoreRemoved."""
         self._is_condemned, self.is_usable = True, False
 
     def end_own_turn(self) -> None:
-        """A turn of this thread commits what it has, and steps aside."""
+        """Commit what a turn of this thread has, and step aside."""
         turn = self.turns.get(get_ident())
         if turn is not None:
             turn.give_way()
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """Pass the gate, for something short that is no transaction of the caller's. Raises StoreError."""
+        """Pass the gate, for something short that is not a transaction of the caller's. Raises StoreError."""
         self.end_own_turn()
         with self.gate:
             self.check()
             yield
 
     def close(self) -> None:
-        """The caller is alone in the gate."""
+        """Close it. The caller is alone in the gate."""
         self.is_open = self.is_usable = False
         self.lmdb.close()
         self.metas.release()
         self._metas.close()
 
     def abandon(self, pins: list[lmdb.Transaction[bytes]], *, idle: bool) -> None:
-        """In a forked child: it is not open here. Its copy is closed if that cannot harm the parent."""
+        """Forget it in a forked child, where it is not open. The copy is closed if that cannot harm the parent."""
         self.turns.clear()
         self.gate = Gate()
         self.is_open = self.is_usable = False
@@ -136,34 +136,34 @@ class Handle:
         else:
             _never_closed.extend([self.lmdb, *pins])
 
-    # -- what it knows itself. All but `readers` are for who is inside.
+    # -- LMDB's own figures. All but `readers` are for callers inside the gate.
 
     def used_bytes(self) -> int:
-        """How far into its file this environment has ever written: free pages within it are used again first."""
+        """Return how far into its file this environment has ever written: free pages within it are reused first."""
         return int(self.lmdb.info()["last_pgno"] + 1) * PAGE_BYTES
 
     def last_commit(self) -> int:
-        """A number that every commit of any process increases."""
+        """Return a number that every commit of any process increases."""
         return int(self.lmdb.info()["last_txnid"])
 
     def table(self) -> str:
-        """LMDB's table of readers, as text."""
+        """Return LMDB's table of readers, as text."""
         return self.lmdb.readers()
 
     def readers(self) -> str:
-        """The same, for who is not inside. Raises StoreError."""
+        """Return the same, for callers outside the gate. Raises StoreError."""
         with self.inside():
             return self.table()
 
     def to_disk(self) -> None:
-        """Raises lmdb.Error."""
+        """Sync the file. Raises lmdb.Error."""
         self.lmdb.sync(True)
 
-    # -- what its errors mean
+    # -- the meaning of its errors
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Errors on the way to the disk are raised as ours."""
+        """Raise errors on the way to the disk as ours."""
         try:
             yield
         except lmdb.Error as error:
@@ -172,7 +172,7 @@ class Handle:
             raise self._unwritable(error.errno or 0) from error
 
     def told(self, error: lmdb.Error) -> StoreError | lmdb.Error:
-        """In our words, if the store or the OS is to blame; as it is, if the caller of lmdb is."""
+        """Translate an error if the store or the OS is to blame; return it unchanged if the caller of lmdb is."""
         if error.code > 0 and not isinstance(error, lmdb.InvalidParameterError):
             code = self._reason_of_short_write() if error.code == errno.EIO else error.code
             return self._unwritable(code)
@@ -188,11 +188,11 @@ class Handle:
         return (DiskFull if code in NO_ROOM_ON_DISK else StoreUnwritable)(self.path, os.strerror(code))
 
     def without_slots(self) -> StoreBusy:
-        """Too many read at a time."""
+        """Return the error for too many readers at a time."""
         return StoreBusy(self.path, f"all of its {MAX_READERS} reader slots are taken")
 
     def reserve(self, at: int, size: int) -> None:
-        """Take a place on the disk for what will be written there. Raises OSError."""
+        """Reserve a place on the disk for what will be written there. Raises OSError."""
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             holes.reserve(descriptor, at, size)
@@ -200,8 +200,8 @@ class Handle:
             os.close(descriptor)
 
     def _reason_of_short_write(self) -> int:
-        """LMDB says EIO when a write came out short, and not why: what the OS says to one more page does, or how little
-        there is left on the disk: a page may have come free meanwhile."""
+        """Find out why a write came out short, for which LMDB only says EIO: the OS's answer to one more page says it,
+        or how little is left on the disk, since a page may have become free meanwhile."""
         try:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
         except OSError as error:
@@ -217,7 +217,7 @@ class Handle:
 
 
 def _mapped(path: Path) -> mmap.mmap:
-    """The meta pages of an open environment. Raises StoreUnwritable."""
+    """Map the meta pages of an open environment. Raises StoreUnwritable."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -1,9 +1,9 @@
-"""Names as parts of keys. LMDB's keys end at 511 bytes, names do not.
+"""Names as parts of keys. LMDB's keys are limited to 511 bytes, names are not.
 
     short   length u8 (0-254) | the name
     long    255               | blake2b-256 of the name     and the name itself stands at the end of the value
 
-The first byte says where it ends, so that no name is the beginning of another, and tells short from long.
+The first byte says where the name ends, so that no name is the beginning of another, and tells short from long.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def key_part(name: bytes) -> bytes:
 
 
 def value_part(name: bytes) -> bytes:
-    """What has to stand in the value, because it is not in the key."""
+    """Return what the value must hold because the key does not."""
     return name if len(name) > LONGEST_SHORT_BYTES else b""
 
 
 def split(key: bytes, start: int, value_rest: bytes) -> tuple[bytes, int]:
-    """The name that stands at `start` of the key, and where it ends there."""
+    """Return the name that stands at `start` of the key, and where it ends there."""
     length = key[start]
     if length == 255:
         return value_rest, start + 1 + _DIGEST_BYTES

@@ -1,8 +1,8 @@
-"""An environment in memory: of this process alone, and gone with it.
+"""An environment in memory: for this process alone, and gone with it.
 
-LMDB wants a file, so it gets one where files are memory (or, without such a place, one that is never synced), and the
-file loses its name as soon as it is open: nobody else finds it, and nothing of it is left behind, whatever ends the
-process.
+LMDB needs a file, so it gets one where files are memory (or, without such a place, one that is never synced), and the
+file loses its name as soon as it is open: nobody else finds it, and nothing of it is left behind, however the process
+ends.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreUnwritable
 
 EPHEMERAL = b"#ephemeral"
-"""How the names of topics end that are kept here."""
+"""The ending of names of topics that are kept here."""
 MAX_BYTES = 1 << 30
-"""Of all that is kept in memory."""
+"""The size of everything that is kept in memory."""
 _SHARED_MEMORY = Path("/dev/shm")
 
 
 def open_memory() -> Environment:
-    """A new one, with nothing in it. Raises StoreError."""
+    """Open a new, empty one. Raises StoreError."""
     where = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
     try:
         folder = Path(tempfile.mkdtemp(prefix="rlite-memory-", dir=where))

@@ -1,12 +1,12 @@
 """How much room an environment has: its map, which grows up to the quota, the reserve beyond it, and a place on the
 disk for what comes next.
 
-LMDB needs room even for what removes, so the map has a reserve beyond the quota. Once that is open, what does not free
-may still not leave the data larger than the quota.
+LMDB needs room even for removals, so the map has a reserve beyond the quota. Even while that is open, additions may not
+leave the data larger than the quota.
 
-A full disk is met in the same way. A little of the disk is taken ahead of the file's end, and half of it is kept for
-who removes: whoever adds is refused before it would use that (`provide`, `full`). Where something was removed on a full
-disk, its pages can be used again behind the next commit, and once nobody holds them (Environment.make_room).
+A full disk is handled in the same way. A little of the disk is reserved beyond the file's end, and half of it is kept
+for removals: an addition is refused before it would use that (`provide`, `full`). What is removed on a full disk can be
+reused after the next commit, and once nobody holds its pages (Environment.make_room).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ log: Final = logging.getLogger("rlite_pubsub")
 
 META_PAGES: Final = 2
 EMPTY_BYTES: Final = META_PAGES * PAGE_BYTES
-"""What an environment takes that holds nothing."""
+"""The size of an environment that holds nothing."""
 _RESERVE_DIVISOR: Final = 8
 _SMALLEST_RESERVE_BYTES: Final = 64 << 20
-"""Removing some thousand records that are scattered all over copies a page for each, twice over."""
+"""Removing some thousand scattered records copies a page for each, twice over."""
 _TOLERANCE_DIVISOR: Final = 32
 _SMALLEST_TOLERANCE_BYTES: Final = 256 << 10
 """How far a turn may exceed the quota: a removal must not be refused together with additions in the same turn. An
@@ -43,13 +43,13 @@ addition in the next turn is refused beforehand."""
 _LITTLE_ROOM_BYTES: Final = 64 << 20
 _DISK_RESERVE_DIVISOR: Final = 8
 _SMALLEST_DISK_RESERVE_BYTES, _LARGEST_DISK_RESERVE_BYTES = 512 << 10, 4 << 20
-"""So much of the disk is taken ahead of the file's end."""
+"""How much of the disk is reserved beyond the file's end."""
 _LEAST_ADDED_BYTES: Final = 64 << 10
-"""Beyond what is kept for who removes: with less nothing is added."""
+"""The room beyond what is kept for removals: with less, nothing is added."""
 _ADDED_AT_ONCE_BYTES: Final = 64 << 10
-"""Who adds more asks, whatever there was at the last look."""
+"""An addition larger than this asks first, whatever the last look found."""
 _RUN_PAGES: Final = 16
-"""Side by side: the list of 8,000 pages that one transaction has freed."""
+"""The adjacent pages for the list of 8,000 pages that one transaction has freed."""
 _LOOK_EVERY, _LOOK_OFTEN = 64, 8
 """How many writes pass between two looks at how much room there is; where the map has little, this many; and where the
 disk has little, one."""
@@ -66,34 +66,34 @@ class Room:
         self.map_bytes = map_bytes
         self._limit_bytes = quota_bytes + max(quota_bytes // _RESERVE_DIVISOR, _SMALLEST_RESERVE_BYTES)
         self._tolerance_bytes = max(quota_bytes // _TOLERANCE_DIVISOR, _SMALLEST_TOLERANCE_BYTES)
-        self._reserved_to = 0  # so far the file has a place on the disk
+        self._reserved_to = 0  # up to here the file has a place on the disk
         self.near_page = -1
-        """Once a commit has reached so far, `look` is to be called before the next write."""
+        """Once a commit has reached this point, call `look` before the next write."""
         self.is_short = False
-        """The disk is full: each write is looked at, and few of the pages that are free are side by side."""
-        self._left_bytes = 0  # and so much can be added
+        """The disk is full: each write is looked at, and few of the free pages are adjacent."""
+        self._left_bytes = 0  # and this much can be added
         self.wants_reserve = False
-        """`open_reserve` is to be called before the next write."""
+        """Call `open_reserve` before the next write."""
         self.tend_at = 0
         """Call `tend` after this many of our writes."""
         self.full: StoreError | None = None
-        """Why what adds to it should not be tried: see `is_free`."""
+        """Why additions should not be tried: see `is_free`."""
         self._on_full: Callable[[], None] = _nobody
         self.adopt_map()
 
     def call_when_full(self, changed: Callable[[], None]) -> None:
-        """Call `changed` when the store becomes full, or has room again: in the middle of things."""
+        """Call `changed` when the store becomes full, or has room again: it is called in the middle of work."""
         self._on_full = changed
 
     # -- what a transaction may add
 
     def check(self, txn: Txn, bytes_before: int | None) -> None:
-        """Raises StoreFull where a transaction has added to more than there may be. None before: LMDB sees to that."""
+        """Raise StoreFull if a transaction has added more than is allowed. None before: LMDB takes care of that."""
         if bytes_before is not None and bytes_before < data_bytes(txn) > self.quota_bytes:
             raise self._over_quota()
 
     def check_turn(self, txn: Txn, bytes_before: int) -> None:
-        """As `check`, but for what is tolerated."""
+        """Like `check`, but tolerant of a little more."""
         after_bytes = data_bytes(txn)
         tolerated_bytes = self._tolerance_bytes * (2 if self.full is not None else 1)
         is_full = after_bytes > self.quota_bytes
@@ -103,8 +103,8 @@ class Room:
             raise self._over_quota()
 
     def is_free(self, txn: Txn) -> bool:
-        """Whether what adds to the store may be tried, where it was `full`. `txn`: the caller's, that sees what there
-        is."""
+        """Return whether an addition may be tried after the store was `full`. `txn`: the caller's, which sees the
+        present state."""
         if isinstance(self.full, StoreFull):
             if data_bytes(txn) <= self.quota_bytes:
                 self._say_full(None)
@@ -123,7 +123,7 @@ class Room:
     # -- now and then, before a write
 
     def tend(self, checkpoint: Checkpoint) -> None:
-        """See how much room there is, and to it that there is some. Inside the gate. Raises StoreError."""
+        """Look how much room there is, and make some if there is little. Called inside the gate. Raises StoreError."""
         used_bytes = self._handle.used_bytes()
         left_bytes = self.map_bytes - used_bytes
         is_last_map = self.map_bytes >= self.quota_bytes
@@ -142,15 +142,15 @@ class Room:
     # -- the map
 
     def open_reserve(self) -> None:
-        """Before a write needs it that only removes: then it would be too late. Raises StoreError."""
+        """Open the reserve before a removal needs it: then it would be too late. Raises StoreError."""
         self.wants_reserve = False
         if self.map_bytes < self._limit_bytes:
             self._resize(self._limit_bytes)
 
     def grow(self, *, freeing: bool) -> None:
-        """LMDB has found its map full. Raises StoreFull where it may not be larger, and StoreError."""
+        """Grow the map, which LMDB has found full. Raises StoreFull if it may not be larger, and StoreError."""
         if self._handle.lmdb.reader_check():
-            return  # a dead reader held on to pages that can be used again now
+            return  # a dead reader held pages that can be reused now
         if self._safety.may_unpin():
             with self._handle.inside():
                 self._safety.make_safe()  # and so did we
@@ -163,8 +163,8 @@ class Room:
             raise self._over_quota()
 
     def adopt_map(self) -> None:
-        """Another process has grown it: take the same step that it took. One with a larger quota may have filled it
-        beyond ours: what removes has its reserve all the same. Raises StoreError."""
+        """Grow the map as another process has. One with a larger quota may have filled it beyond ours: removals have
+        their reserve all the same. Raises StoreError."""
         with self._handle.inside():
             used_bytes, wanted = self._handle.used_bytes(), self.map_bytes
         self._limit_bytes = max(self._limit_bytes, used_bytes + _SMALLEST_RESERVE_BYTES)
@@ -173,7 +173,7 @@ class Room:
         self._resize(min(wanted, self.quota_bytes if used_bytes <= self.quota_bytes else self._limit_bytes))
 
     def forget_pages(self) -> None:
-        """Remap the file: pages that were read through the map count as this process's memory until then. Raises
+        """Remap the file: until then pages that were read through the map count as this process's memory. Raises
         StoreError."""
         self._resize(self.map_bytes)
 
@@ -182,15 +182,16 @@ class Room:
         with self._handle.gate.alone():
             self._handle.check()
             try:
-                self._handle.lmdb.set_mapsize(map_bytes)  # LMDB takes what is used already where that is more
+                self._handle.lmdb.set_mapsize(map_bytes)  # LMDB takes the used size if that is larger
             except lmdb.Error as error:
                 raise self._handle.told(error) from error
             self.map_bytes = map_bytes
 
-    # -- a turn has met the end of it
+    # -- a turn has reached the limit
 
     def say_over_quota(self) -> StoreFull:
-        """LMDB has found its map full in a turn, which can't be repeated: the next one is to have room to remove."""
+        """Return the error for a map that was full in a turn, which cannot be repeated, and give the next turn room to
+        remove."""
         try:
             self.grow(freeing=True)
         except StoreError:
@@ -200,7 +201,7 @@ class Room:
         return full
 
     def make_on_disk(self) -> None:
-        """The disk is full. What the pin holds can be used again once there is a new one."""
+        """Make room on a full disk: what the pin holds can be reused once there is a new one."""
         try:
             if self._safety.may_unpin():
                 with self._handle.inside():
@@ -214,11 +215,11 @@ class Room:
     # -- the disk
 
     def look(self) -> None:
-        """Have a place on the disk for a little more than there is, of which half is kept for who removes."""
+        """Reserve a place on the disk for a little more than there is, half of it for removals."""
         self._look_ahead(self._handle.used_bytes())
 
     def provide(self, adding_bytes: int) -> None:
-        """Whoever adds so much asks before, on a full disk, or where it is much. Raises DiskFull."""
+        """Check the room for an addition in advance, on a full disk or if it is large. Raises DiskFull."""
         if not self.is_short and adding_bytes <= _ADDED_AT_ONCE_BYTES:
             return
         used_bytes = self._handle.used_bytes()
@@ -234,20 +235,20 @@ class Room:
                 raise self._disk_full()
 
     def lack(self) -> StoreError | None:
-        """Why messages, which are small and need no pages side by side, can't be added by the next transaction, as of
-        the last look."""
+        """Return why the next transaction cannot add messages, which are small and need no adjacent pages, as of the
+        last look; None if it can."""
         if isinstance(self.full, StoreFull):
             return self.full
         return self._disk_full() if self.is_short and self._left_bytes < _LEAST_ADDED_BYTES else None
 
     def free_pages(self, most_bytes: int) -> FreePages:
-        """As the account has it. Inside the gate."""
+        """Return the account's free pages. Called inside the gate."""
         ahead_bytes = max(0, self._reserved_to - self._handle.used_bytes())
         with self._handle.lmdb.begin():
             return self._account.free_bytes(ahead_bytes, most_bytes)
 
     def enough_bytes(self, adding_bytes: int) -> int:
-        """So many free pages are enough to go on with on a full disk, and to add so much. Inside the gate."""
+        """Return how many free bytes are enough to add this much on a full disk and go on. Called inside the gate."""
         return _reserve_bytes(self._handle.used_bytes()) + adding_bytes + adding_bytes // 8
 
     def _look_ahead(self, used_bytes: int) -> None:
@@ -272,8 +273,8 @@ class Room:
             self._say_full(None)
 
     def _has_runs(self, there_bytes: int, kept_bytes: int) -> bool:
-        """Whether what is added can go on without what is kept for who removes: that LMDB needs in runs, for its list
-        of what was freed. Values of several pages use it up where the free pages are not side by side."""
+        """Return whether additions can go on without using the pages kept for removals, which LMDB needs in runs, for
+        its list of freed pages. Values of several pages use runs up if the free pages are not adjacent."""
         if there_bytes >= kept_bytes * 3 // 4:
             return True
         with self._handle.lmdb.begin():
@@ -284,7 +285,7 @@ class Room:
         self._safety.hold_briefly(is_short)
 
     def _reserve(self, at: int, size: int) -> bool:
-        """Whether there is a place; so, too, where nobody can tell."""
+        """Reserve a place; return whether there is one, and True if that cannot be known."""
         if self._reserved_to >= at + size:
             return True
         try:
@@ -315,10 +316,10 @@ def _reserve_bytes(used_bytes: int) -> int:
 
 
 def data_bytes(txn: Txn) -> int:
-    """What the data takes, without the pages that are free: never 0, since an environment always has its meta pages."""
+    """Return what the data takes, without the free pages: never 0, since an environment always has its meta pages."""
     stat = txn.stat()
     return EMPTY_BYTES + stat["psize"] * (stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"])
 
 
 def _nobody() -> None:
-    """Nobody wants to know."""
+    """Do nothing: nobody wants to know."""

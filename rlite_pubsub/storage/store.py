@@ -3,9 +3,9 @@
 LMDB must not be opened twice in a process, so opening a folder that is open already returns the same Store; the last
 `close` closes it. A forked child has no open store: it opens its own.
 
-live.mdb holds what only living processes need. It is wiped when the machine has been restarted since, or when it is
-damaged or of an older format, but never while another process has the store open. data.mdb is never wiped; one of an
-older format is upgraded by a process that finds itself alone with it.
+live.mdb holds what only living processes need. It is wiped after a restart of the machine, or when it is damaged or of
+an older format, but never while another process has the store open. data.mdb is never wiped; one of an older format is
+upgraded by a process that finds itself alone with it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _opening = threading.Lock()
 
 
 class Store:
-    """Made by `Store.open`. Each `open` is paired with one `close`."""
+    """An open store, made by `Store.open`. Each `open` is paired with one `close`."""
 
     def __init__(
         self, folder: Folder, live: Environment, data: Environment, routes: RoutesHint, locks: WriterLocks
@@ -66,7 +66,7 @@ class Store:
         durability: Durability = "everysec",
         for_group: bool = False,
     ) -> Store:
-        """Open the store in this folder, and make it where there is none. The first opener's options count. With
+        """Open the store in this folder, creating it if there is none. The first opener's options count. With
         `for_group` the folder's group may open it, too.
 
         Raises a StoreError that says what is wrong with the folder or its files.
@@ -89,7 +89,7 @@ class Store:
     def close(self) -> None:
         with _opening:
             if _stores.get(self._folder.identity) is not self:
-                return  # closed already, or open only in the process that this one was forked from
+                return  # it is closed already, or open only in the process that this one was forked from
             self._users -= 1
             if self._users == 0:
                 del _stores[self._folder.identity]
@@ -100,7 +100,8 @@ class Store:
                 self._folder.close()
 
     def is_in_place(self) -> bool:
-        """Whether it is still what others open at its path. If not, every use raises StoreRemoved from now on."""
+        """Return whether it is still what others open at its path. If not, every use raises StoreRemoved from now
+        on."""
         if self.is_lost:
             return False
         if self._folder.is_in_place():
@@ -112,19 +113,19 @@ class Store:
         return False
 
     def wait_for_writers(self, patience_s: float = PATIENCE_S) -> None:
-        """How long, at most, writers of this process wait while another process is in the middle of it."""
+        """Let writers of this process wait this long, at most, while another process writes."""
         for environment in (self.live, self.data):
             if environment.writer is not None:
                 environment.writer.wait_for_holder(patience_s)
 
     def wait_for_no_writer(self) -> None:
-        """Others wait for the writer of this process, so it does not wait itself: it gets StoreHeld at once."""
+        """Let writers of this process not wait, because others wait for them: they get StoreHeld at once."""
         for environment in (self.live, self.data):
             if environment.writer is not None:
                 environment.writer.wait_for_nobody()
 
     def wait_for_no_disk(self) -> None:
-        """Nor does it wait for a disk: what must be safe before it writes is made safe by another thread."""
+        """Let writers not wait for a disk, either: another thread makes safe what must be safe before they write."""
         for environment in (self.live, self.data):
             environment.safety.wait_for_no_disk()
 
@@ -195,7 +196,8 @@ def _open_data(
 
 
 def _forget_live_of_other_boots(folder: Folder) -> None:
-    """A power cut may leave anything of a file that is never synced: LMDB must not even look at it."""
+    """Remove a live.mdb of an earlier boot: a power cut may leave anything of a file that is never synced, so LMDB must
+    not even look at it."""
     boot = boot_id()
     try:
         if folder.live_is_of(boot):
@@ -238,8 +240,8 @@ def _checked_live(path: Path, locks: WriterLocks, quota_bytes: int, *, is_alone:
 
 
 def _missing_bytes(environment: Environment) -> int:
-    """By how much the file is too short: reading there would be a SIGBUS. (Free pages at its end may never have been
-    written, so it need not be damage.)"""
+    """Return by how many bytes the file is too short: reading there would be a SIGBUS. (Free pages at its end may never
+    have been written, so it need not be damage.)"""
     return max(0, environment.used_bytes() - environment.path.stat().st_size)
 
 

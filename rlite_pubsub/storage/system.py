@@ -1,4 +1,4 @@
-"""What Linux has and other systems (here macOS) lack, or have under another name."""
+"""Functions that Linux has and other systems (here macOS) lack, or have under another name."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 from typing import Final
 
 SYNCED_WRITE: Final[int] = getattr(os, "O_DSYNC", os.O_SYNC)
-"""To open a file with: what is written to it is on the disk when the call returns."""
+"""The flag for opening a file so that writes to it are on the disk when the call returns."""
 
 
 def take_blocks(descriptor: int, at: int, size: int) -> None:
-    """Have room on the disk for these bytes of a file, which is longer then if necessary. Where the system can't say
-    that, the file is only made so long. Raises OSError."""
+    """Reserve room on the disk for these bytes of a file, lengthening it if necessary. If the system cannot reserve,
+    the file is only lengthened. Raises OSError."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(descriptor, at, size)
     elif os.fstat(descriptor).st_size < at + size:
@@ -20,10 +20,10 @@ def take_blocks(descriptor: int, at: int, size: int) -> None:
 
 
 def sync(descriptor: int) -> None:
-    """What was written to a file is on the disk when this returns. Raises OSError."""
+    """Bring what was written to a file to the disk. Raises OSError."""
     if hasattr(os, "fdatasync"):
         os.fdatasync(descriptor)
-    elif hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync leaves it in the disk's own memory
+    elif hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync leaves it in the disk's own cache
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
     else:
         os.fsync(descriptor)

@@ -2,8 +2,7 @@
 
 A turn's commands read and write through it, and see what those before them wrote; `commit` at the turn's end makes all
 of it durable at once. Other code that wants a transaction of this environment in the same thread (a durable
-subscriber's
-mailbox) makes it step aside first: `give_way` commits what there is.
+subscriber's mailbox) makes it step aside first: `give_way` commits what there is.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from rlite_pubsub.storage.environment import Environment, Txn
 
 
 class Turn:
-    """One for each thread that executes commands. Closed between turns."""
+    """The turn of one thread that executes commands. Closed between turns."""
 
     __slots__ = ("_environment", "bytes_before", "failure", "give_way", "is_locked", "txn", "wants_sync", "writes")
 
@@ -25,45 +24,45 @@ class Turn:
         self.give_way = give_way
         self.txn: Txn | None = None
         self.writes = False
-        self.wants_sync = False  # what it commits is answered once it is on the disk, whatever appendfsync says
+        self.wants_sync = False  # its replies wait until its commit is on the disk, whatever appendfsync says
         self.is_locked = False  # the environment's: it has the writer's lock
         self.failure: Exception | None = None  # of this turn: nothing more can be written in it
-        self.bytes_before: int | None = None  # the environment's: how much there was, where the quota is near
+        self.bytes_before: int | None = None  # the environment's: how much there was, if the quota is near
 
     def begin(self, *, write: bool) -> Txn:
         """Open a transaction; none may be open. Raises StoreError."""
         return self._environment.begin(self, write=write)
 
     def end(self, *, commit: bool) -> None:
-        """Commit it, or undo it. Raises StoreError where it can't be committed, and then it is undone."""
+        """Commit it, or undo it. Raises StoreError if the commit fails; then it is undone."""
         if self.txn is not None:
             self._environment.end(self, commit=commit)
 
     def fail(self, failure: Exception) -> None:
-        """Nothing more can be done in this turn, and nothing of it was."""
+        """Note that nothing more can be done in this turn, and nothing of it was."""
         self.failure = failure
 
     def recover(self) -> None:
-        """The turn that failed is over."""
+        """End a turn that failed."""
         self.failure = None
 
     def want_sync(self) -> None:
-        """What it commits is to be on the disk before it is answered."""
+        """Have what this turn commits on the disk before it is answered."""
         self.wants_sync = True
 
     def answer_sync(self) -> bool:
-        """Whether that is so; the next turn wants nothing yet."""
+        """Return whether that was asked for, and clear it for the next turn."""
         wanted, self.wants_sync = self.wants_sync, False
         return wanted
 
     def check_room(self) -> None:
-        """Raise what `end` would raise where the quota is passed."""
+        """Raise what `end` would raise if the quota is exceeded."""
         if self.txn is not None:
             self._environment.room.check(self.txn, self.bytes_before)
 
     @property
     def is_broken(self) -> bool:
-        """Whether its transaction has met an error, and can only be undone."""
+        """True if its transaction has met an error, and can only be undone."""
         if self.txn is None:
             return False
         try:
@@ -73,5 +72,5 @@ class Turn:
         return False
 
     def told(self, error: Exception) -> Exception:
-        """What an error that was met in the transaction means, in the store's words. It must have been ended."""
+        """Translate an error met in the transaction into ours. The transaction must have ended."""
         return self._environment.told(error)

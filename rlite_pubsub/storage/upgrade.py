@@ -1,5 +1,5 @@
-"""What becomes of a data.mdb of an older format: it is rewritten before anybody reads it, by the first process that
-opens the store while no other has it open.
+"""Upgrading a data.mdb of an older format: the first process that opens the store while no other has it open rewrites
+it before anybody reads it.
 
 Format 3 had the order of large sorted sets in a record for each member, and counts in a list with skips. They are moved
 into the nodes of keys/ranks.py a piece at a time, each piece a transaction of its own, so that neither the store nor
@@ -35,7 +35,7 @@ _MEMBERS_AT_ONCE = 5000
 
 
 def upgrade(environment: Environment) -> None:
-    """Bring it to the present format, if it has an older one that is known. No other process has it open."""
+    """Bring it to the present format, if it has a known older one. No other process has it open."""
     found = format.version(environment)
     if found in _REWRITTEN:
         rewrite = _REWRITTEN[found]
@@ -66,7 +66,7 @@ _MAY_HAVE_MINUS_ZERO = 1
 
 
 def _move_orders(environment: Environment) -> None:
-    """All of those that stand as in format 3."""
+    """Move all orders that are still in format 3."""
     places = environment.read(_large_sorted_sets)
     while row := environment.read(lambda txn: next(databases.items(txn, _ORDER_3), None)):
         number = _ROW_3.unpack_from(row[0])[1]
@@ -78,7 +78,7 @@ def _move_orders(environment: Environment) -> None:
 
 
 def _large_sorted_sets(txn: Txn) -> dict[int, bytes]:
-    """Where the keys of those stand, by their numbers."""
+    """Return where the keys of large sorted sets stand, by number."""
     found = {}
     for key, value in databases.items(txn, databases.KEYS):
         record = key_records.unpack(value)
@@ -88,7 +88,7 @@ def _large_sorted_sets(txn: Txn) -> dict[int, bytes]:
 
 
 def _remove_some(txn: Txn, number: int) -> bool:
-    """Rows that no key has, and that are garbage; whether there may be more."""
+    """Remove rows that belong to no key; return whether there may be more."""
     rows = [key for key, _ in islice(databases.items(txn, _ORDER_3 + _NUMBER.pack(number)), _MEMBERS_AT_ONCE)]
     for key in rows:
         txn.delete(key)
@@ -96,8 +96,8 @@ def _remove_some(txn: Txn, number: int) -> bool:
 
 
 def _move_some(txn: Txn, number: int, place: bytes) -> bool:
-    """The next members of level 0 into nodes behind those that are there; with the last of them, what counts them.
-    Whether there are more. The key stands at this place."""
+    """Move the next members of level 0 into nodes after those that are there; with the last of them, build the counts.
+    Returns whether there are more. The key stands at this place."""
     old = _ROW_3.pack(_ORDER_3, number, 0)
     rows = list(islice(databases.items(txn, old), _MEMBERS_AT_ONCE))
     prefix = ranks.prefix(number, 0)
@@ -121,7 +121,7 @@ def _move_some(txn: Txn, number: int, place: bytes) -> bool:
 
 
 def _count(txn: Txn, number: int, place: bytes) -> None:
-    """Build the levels above level 0, and have the key at this place say how many there are."""
+    """Build the levels above level 0, and record their number in the key at this place."""
     databases.delete_all(txn, _ORDER_3 + _NUMBER.pack(number))
     stored = key_records.get(txn, place)
     assert stored is not None
@@ -139,7 +139,7 @@ def _count(txn: Txn, number: int, place: bytes) -> None:
 
 
 def _put_level(txn: Txn, number: int, level: int, posts: list[bytes]) -> list[bytes]:
-    """The nodes of a level, from what they have of those below; what the next level has of them."""
+    """Write the nodes of a level from their words for those below; return the words for the next level."""
     above: list[bytes] = []
     start = 0
     while start < len(posts):

@@ -264,8 +264,8 @@ class _Line:
             if holder is not None and not lock.is_written_here:
                 self._told, self._told_at = holder, monotonic() - lock.held_s()
                 log.warning(
-                    "%s could not be written for %.1f seconds: %s, is in the middle of writing. What is to be written "
-                    "waits until it goes on or ends.",
+                    "%s could not be written for %.1f seconds: %s, is writing. New writes "
+                    "wait until it goes on or ends.",
                     self.name,
                     lock.held_s(),
                     holder,

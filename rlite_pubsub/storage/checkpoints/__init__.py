@@ -1,1 +1,1 @@
-"""What survives a power cut: the checkpoints of an environment, and when they are taken."""
+"""Surviving a power cut: the checkpoints of an environment, and when they are taken."""

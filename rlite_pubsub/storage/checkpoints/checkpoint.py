@@ -8,12 +8,12 @@ pages it points to; and two commits later the pages that the old root needs may 
     SAVE    the meta page of N in `data.safe`, and sync that; only then is N safe
     UNPIN   the checkpoint before
 
-Where little was changed since the checkpoint before, SYNC and SAVE are one synced write elsewhere (deltas.py), so that
-pages which no checkpoint needs are used again at once, and need not reach the disk at all.
+If little was changed since the checkpoint before, SYNC and SAVE are one synced write elsewhere (deltas.py), so that
+pages that no checkpoint needs are reused at once, and need not reach the disk.
 
-Law: a writer holds a pin no newer than the last checkpoint that is saved, and has it before its first write.
-As LMDB keeps everything back to the oldest reader, a process's own pin protects the last checkpoint from its own
-writes, whichever process took it. So nobody relies on anybody else's pin, and a process may
+Law: a writer holds a pin no newer than the last checkpoint that is saved, and has it before its first write. As LMDB
+keeps everything back to the oldest reader, a process's own pin protects the last checkpoint from its own writes,
+whichever process took it. So no process relies on another's pin, and each may
 
     LET GO  of its pin whenever it is not writing: once all that it committed is safe and it has been idle for a moment.
             Until it writes again the others protect the checkpoint from their writes, and where nobody writes, nothing
@@ -22,12 +22,13 @@ writes, whichever process took it. So nobody relies on anybody else's pin, and a
             a look at what is saved. If not (another process is writing, or has died before its commits were safe),
             the checkpoint that is saved cannot be pinned any more, and a new one is taken: PIN, SYNC, SAVE.
 
-Law 10: a pin lives no longer than the write that needs it. One that a sleeping process keeps would keep LMDB from using
-any page again that any process has freed since, and the file would grow with each commit. What a dead process pinned is
-no longer needed, for the dead do not write: the process that syncs clears it from LMDB's table of readers.
+Law 10: a pin lives no longer than the write that needs it. The pin of a sleeping process would keep LMDB from reusing
+any page freed since, by any process, and the file would grow with each commit. A dead process's pin is no longer
+needed, for the dead do not write: the process that syncs clears it from LMDB's table of readers.
 
 The first process that opens the store after a reboot goes back to the checkpoint: what was committed later was never
-said to be safe. While the machine runs nobody does: the kernel has all that was written, whichever process was killed.
+reported as safe. While the machine runs this is not needed: the kernel has everything that was written, whichever
+process was killed.
 
     data.safe   two slots of 512 bytes, the newer counts: magic, crc32 u32, transaction u64, boot id, meta page
 """
@@ -75,7 +76,7 @@ _Slot: TypeAlias = tuple[int, bytes, bytes]
 
 
 class _Files:
-    """By their names, which are made once."""
+    """The names of an environment's files, made once."""
 
     __slots__ = ("data", "delta", "path", "safe")
 
@@ -87,7 +88,7 @@ class _Files:
 
 
 class Pinned:
-    """A commit that is to be made safe: what it needs is not overwritten."""
+    """A commit that is to be made safe: the pages it needs are not overwritten."""
 
     __slots__ = ("ended", "meta", "number", "pin")
 
@@ -95,7 +96,7 @@ class Pinned:
         self.pin = pin
         self.number = number
         self.meta = meta
-        self.ended = ended  # how many writes of this process it has for sure
+        self.ended = ended  # how many writes of this process it surely has
 
 
 class Checkpoint:
@@ -113,14 +114,14 @@ class Checkpoint:
         self._begun: set[Pinned] = set()
         self._lock = threading.Lock()
         self._last: Checkpointed | None = None  # of this boot, as far as we have followed
-        self._much = 0  # this many checkpoints are taken for large ones
+        self._much = 0  # this many checkpoints are taken as large ones
         self.safe = -1  # the last transaction that survives a power cut, as far as we know
         self.writers = 0  # threads that write, or are about to: each adds itself, and then sees whether there is a pin
         self.ended = 0  # how many writes have ended, committed or not
         self._safe_ended = 0  # how many of them are safe
 
     def saved(self) -> int:
-        """The last transaction that survives a power cut, whichever process synced it; -1 if there is none."""
+        """Return the last transaction that survives a power cut, whichever process synced it; -1 if there is none."""
         with self._lock:
             return self._saved()
 
@@ -130,16 +131,17 @@ class Checkpoint:
 
     @property
     def is_behind(self) -> bool:
-        """Whether this process may have committed something that is not safe."""
+        """True if this process may have committed something that is not safe."""
         return self.ended != self._safe_ended
 
     @property
     def unsafe(self) -> int:
-        """How many writes of this process have ended since the last that are safe."""
+        """How many writes of this process have ended since the last one that is safe."""
         return self.ended - self._safe_ended
 
     def hold(self) -> bool:
-        """Pin the last commit, if it is safe already: that takes no disk. Whether this process may write now."""
+        """Pin the last commit if it is safe already, which takes no disk. Returns whether this process may write
+        now."""
         with self._lock:
             if self.pin is None:
                 pin = self._begin()
@@ -152,7 +154,7 @@ class Checkpoint:
             return self.pin is not None
 
     def let_go(self) -> bool:
-        """Hold no page any more, if nobody writes and all that was written is safe. Whether it is so."""
+        """Let go of the pin, if nobody writes and all writes are safe. Returns whether it did."""
         with self._lock:
             pin = self.pin
             if pin is None:
@@ -168,26 +170,26 @@ class Checkpoint:
             return True
 
     def take(self, patience_s: float = PATIENCE_S) -> int:
-        """Make all that is committed safe; the transaction up to which it is. Raises lmdb.Error, OSError and, where
-        another process keeps `data.safe` for so long, StoreHeld."""
+        """Make everything committed safe; return the last transaction that is. Raises lmdb.Error, OSError and, if
+        another process keeps `data.safe` for this long, StoreHeld."""
         return self.finish(self.begin(), patience_s)
 
     def begin(self) -> Pinned:
-        """Pin what is committed: the part that needs no disk, and must not wait for another thread's turn to run."""
+        """Pin what is committed: the part that needs no disk, and must not wait for another thread to run."""
         pinned = self.pin_last()
         self._begun.add(pinned)
         return pinned
 
     def finish(self, pinned: Pinned, patience_s: float = PATIENCE_S) -> int:
-        """Bring it to the disk. In any thread; as `take`."""
-        if pinned not in self._begun:  # it was released meanwhile
+        """Bring a pinned commit to the disk, in any thread; otherwise like `take`."""
+        if pinned not in self._begun:  # it has been released meanwhile
             pinned = self.begin()
         try:
             is_saved = pinned.number <= self.safe
             if not is_saved:
                 failpoint("checkpoint-pinned")
                 with _SafeFile(self._files, patience_s=patience_s):
-                    pass  # a loop may wait for our lock: nobody waits long for another process inside it
+                    pass  # a loop may wait for our lock: inside it nobody waits long for another process
                 with self._lock:
                     is_saved = self._save_delta(pinned)
             if not is_saved:
@@ -207,8 +209,8 @@ class Checkpoint:
         return pinned.number
 
     def take_at_once(self) -> bool:
-        """As `take`, if that is one short write and nobody has to be waited for. False, and nothing is done, if not:
-        then `take` does it, or tells why it can't be done. Raises lmdb.Error."""
+        """Like `take`, if that is one short write and needs no waiting. Returns False, having done nothing, if not:
+        then `take` does it, or says why it cannot be done. Raises lmdb.Error."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -231,7 +233,7 @@ class Checkpoint:
             self._lock.release()
 
     def _keep(self, pinned: Pinned) -> None:
-        """It is safe. Of pins that protect what is saved, the latest is kept."""
+        """Note that a commit is safe, and keep the latest of the pins that protect it."""
         self._safe_ended = max(self._safe_ended, pinned.ended)
         before, unneeded = self.pin, pinned.pin
         if pinned.number >= self._pin_number:
@@ -243,7 +245,7 @@ class Checkpoint:
         unneeded.abort()
 
     def release(self) -> None:
-        """This process writes no more. Called when nobody is about to `finish`."""
+        """Release the pins: this process writes no more. Call it when nobody is about to `finish`."""
         with self._lock:
             begun, self._begun = self._begun, set()
             for pinned in begun:
@@ -253,7 +255,7 @@ class Checkpoint:
                 pin.abort()
 
     def abandon(self) -> list[lmdb.Transaction[bytes]]:
-        """In a forked child: pins are the parent's. What must never be closed here."""
+        """Forget the pins in a forked child, for they belong to the parent. Returns what must never be closed here."""
         pins = [pinned.pin for pinned in self._begun]
         if self.pin is not None:
             pins.append(self.pin)
@@ -262,8 +264,8 @@ class Checkpoint:
         return pins
 
     def pin_last(self) -> Pinned:
-        """A read transaction on the last commit, its number and its meta page: which is overwritten by the next commit
-        but one. The caller aborts it. Raises lmdb.Error, OSError, StoreDamaged."""
+        """Open a read transaction on the last commit, with its number and its meta page, which the next commit but one
+        overwrites. The caller aborts it. Raises lmdb.Error, OSError, StoreDamaged."""
         ended = self.ended  # before the snapshot, which has all of these
         for _ in range(_ATTEMPTS):
             pin = self._begin()
@@ -276,7 +278,8 @@ class Checkpoint:
         raise StoreDamaged(self._path, "the meta page of its last transaction can't be read")
 
     def _save_delta(self, pinned: Pinned, *, waits: bool = True) -> bool:
-        """Without syncing the environment's file, if few pages were changed. False if that is to be done."""
+        """Save a delta instead of syncing the environment's file, if few pages were changed. Returns False if the file
+        must be synced."""
         if self.pin is None:
             return False
         if self._much:
@@ -288,7 +291,7 @@ class Checkpoint:
                 return False
             last = self._last = _followed(safe, descriptor, self._boot, self._last)
             if last is None or last.number < self._pin_number:
-                return False  # what is saved is not protected by our pin
+                return False  # our pin does not protect what is saved
             if last.number >= pinned.number:
                 return True  # another process has saved a later one, which protects ours
             try:
@@ -313,20 +316,21 @@ class Checkpoint:
             place = numbers.index(min(numbers))
             checksum = crc32(_SLOT.pack(_MAGIC, 0, number, self._boot) + meta)
             packed = _SLOT.pack(_MAGIC, checksum, number, self._boot) + meta
-            os.pwrite(descriptor, packed.ljust(SLOT_BYTES, b"\0"), place * SLOT_BYTES)  # and syncs
+            os.pwrite(descriptor, packed.ljust(SLOT_BYTES, b"\0"), place * SLOT_BYTES)  # and sync
             if max(numbers) < 0:
                 _sync_names(self._path.parent)
 
 
 def saved(path: Path, boot: bytes) -> int:
-    """The last transaction that survives a power cut, synced by any process since this start of the machine; -1 if
-    there is none."""
+    """Return the last transaction that survives a power cut, synced by any process since this start of the machine; -1
+    if there is none."""
     last = _last_saved(_Files(path), boot, None)
     return -1 if last is None else last.number
 
 
 def _last_saved(files: _Files, boot: bytes, known: Checkpointed | None) -> Checkpointed | None:
-    """Without the lock of `data.safe`: what is being saved just now does not count yet."""
+    """Return the last saved checkpoint, without the lock of `data.safe`: one that is just being saved does not count
+    yet."""
     try:
         with _Opened(files.safe, os.O_RDONLY) as safe, _Opened(files.delta, _TO_SYNC) as delta:
             return _followed(safe, delta, boot, known)
@@ -335,7 +339,7 @@ def _last_saved(files: _Files, boot: bytes, known: Checkpointed | None) -> Check
 
 
 def _followed(safe: int, delta: int, boot: bytes, known: Checkpointed | None) -> Checkpointed | None:
-    """The last checkpoint that any process saved since this start of the machine, found by going on from a known
+    """Return the last checkpoint that any process has saved since this start of the machine, going on from a known
     one."""
     slots = [slot for slot in _read_slots(safe) if slot is not None and slot[1] == boot]
     if not slots:
@@ -348,11 +352,10 @@ def _followed(safe: int, delta: int, boot: bytes, known: Checkpointed | None) ->
 
 
 def restore(path: Path) -> int:
-    """Go back to the checkpoint, if the machine was restarted since. Done by a process that has the store to itself,
-    before LMDB
-    opens the file. How many transactions were given up.
+    """Go back to the checkpoint, if the machine was restarted since; return how many transactions were given up. Called
+    by a process that has the store to itself, before LMDB opens the file.
 
-    Where no checkpoint was ever taken nothing was ever written: such a file may not even be whole, and is recreated.
+    If no checkpoint was ever taken, nothing was ever written: such a file may not even be whole, and is recreated.
     """
     if not path.exists():
         return 0
@@ -369,13 +372,13 @@ def restore(path: Path) -> int:
             return 0
         number, saved_in, meta = max(slots)
         given_up = _go_back(path, Checkpointed(saved_in, number, meta))
-        os.ftruncate(descriptor, 0)  # what is in it belongs to another boot
+        os.ftruncate(descriptor, 0)  # it belongs to another boot
         sync(descriptor)
         return given_up
 
 
 def was_saved(path: Path) -> bool:
-    """Whether there is a checkpoint of this environment, of whatever start of the machine."""
+    """Return whether there is a checkpoint of this environment, from any start of the machine."""
     try:
         with _Opened(str(safe_path(path)), os.O_RDONLY) as descriptor:
             return any(_read_slots(descriptor))
@@ -384,7 +387,7 @@ def was_saved(path: Path) -> bool:
 
 
 def _go_back(path: Path, last: Checkpointed) -> int:
-    """To this checkpoint, and on to the last delta behind it. If this is cut off, it is done again."""
+    """Go back to this checkpoint, and on to the last delta after it. If this is interrupted, it is done again."""
     with _Opened(str(path), os.O_RDWR) as descriptor:
         metas = [os.pread(descriptor, meta_page.BYTES, meta_page.place(turn)) for turn in (0, 1)]
         transactions = list(map(meta_page.transaction_of, metas))
@@ -403,7 +406,7 @@ def _go_back(path: Path, last: Checkpointed) -> int:
 
 
 def write_meta(descriptor: int, number: int, meta: bytes) -> None:
-    """This commit, whose meta page that is, is the last of the file."""
+    """Make this meta page's commit the last of the file."""
     for transaction in (number - 1, number):
         page = bytearray(meta)
         page[: _PAGE_NUMBER.size] = _PAGE_NUMBER.pack(transaction & 1)
@@ -412,27 +415,27 @@ def write_meta(descriptor: int, number: int, meta: bytes) -> None:
 
 
 def safe_path(path: Path) -> Path:
-    """Where the checkpoints of this environment are saved."""
+    """Return the path of the environment's checkpoints."""
     return path.with_suffix(".safe")
 
 
 def _sync_names(folder: Path) -> None:
-    """Of a new store's files, and of the folders that it is in: any of them may have been made with it. Raises
+    """Sync the names of a new store's files, and of the folders that contain it: any of them may be new. Raises
     OSError."""
     device = os.stat(folder).st_dev
     for each in (folder, *folder.parents):
         if os.stat(each).st_dev != device:
-            return  # where something is mounted nothing was made
+            return  # beyond a mount point nothing is new
         try:
             with _Opened(str(each), os.O_RDONLY | os.O_DIRECTORY) as descriptor:
                 os.fsync(descriptor)
         except PermissionError:
             if each == folder:
-                raise  # others are another user's, who has made them before
+                raise  # the others belong to another user, and are older
 
 
 class _Opened:
-    """A file, as long as it is open."""
+    """An open file, closed at the end."""
 
     __slots__ = ("descriptor",)
 
@@ -447,8 +450,8 @@ class _Opened:
 
 
 class _SafeFile(_Opened):
-    """`data.safe`, locked; -1 if another process has the lock and is not waited for. Raises StoreHeld where it keeps
-    the lock for longer than that: it may have been stopped (law 9)."""
+    """`data.safe`, locked; -1 if another process has the lock and may not be waited for. Raises StoreHeld if that
+    process keeps the lock for longer than the patience allows: it may be stopped (law 9)."""
 
     __slots__ = ("_is_locked",)
 
@@ -475,13 +478,13 @@ def _reader(descriptor: int) -> Read:
 
 
 def _read_slots(descriptor: int) -> list[_Slot | None]:
-    """Both, in one go: in a thread each call costs a wait for Python's lock."""
+    """Read both slots in one go: in a thread each call costs a wait for Python's lock."""
     packed = os.pread(descriptor, 2 * SLOT_BYTES, 0)
     return [_unpacked(packed[:SLOT_BYTES]), _unpacked(packed[SLOT_BYTES:])]
 
 
 def _unpacked(slot: bytes) -> _Slot | None:
-    """(transaction, boot id, meta page), if the slot is whole."""
+    """Return (transaction, boot id, meta page), or None if the slot is not whole."""
     packed = slot[: _SLOT.size + meta_page.BYTES]
     if len(packed) < _SLOT.size + meta_page.BYTES:
         return None

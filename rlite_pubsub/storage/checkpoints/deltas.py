@@ -1,16 +1,16 @@
-"""Checkpoints that are saved without syncing data.mdb: the pages that each has changed, one behind the other.
+"""Checkpoints that are saved without syncing data.mdb: the pages that each has changed, one after the other.
 
 A checkpoint in `data.safe` (the *base*) has all of its pages in data.mdb, synced. A delta has the pages of a later
 commit that the checkpoint before it has not, and is one synced write to `data.delta`. What a power cut leaves is the
 base, and over it the pages of each delta in turn.
 
-Law: who adds a delta has held a pin, without a break, that is no newer than the checkpoint before. So none of that
-one's pages was used again, and every page of the new one either is in the delta, or was in the checkpoint before and
-has not been touched since. A page of the base that the last delta still needs is in no delta, and protected by the
-pins of all who write.
+Law: whoever adds a delta has held, without a break, a pin that is no newer than the checkpoint before. So none of that
+checkpoint's pages was reused, and every page of the new one either is in the delta, or was in the checkpoint before and
+has not been touched since. A page of the base that the last delta still needs is in no delta, and is protected by the
+pins of all writers.
 
-Deltas that do not follow from the base that is in `data.safe` are of another one, and count for nothing: so a new base
-makes an end of them all, and the file is used again from its beginning. Called under the lock of `data.safe`.
+Deltas that do not follow from the base in `data.safe` belong to another base, and do not count: so a new base ends them
+all, and the file is reused from its beginning. Called under the lock of `data.safe`.
 
     data.delta   records, each a multiple of 4096 bytes:
                  magic, crc32 of all that follows u32, boot id, base: transaction u64 and crc32 of its meta page u32,
@@ -30,13 +30,13 @@ from rlite_pubsub.storage.pages.meta import BYTES as META_BYTES
 from rlite_pubsub.storage.pages.tree import Runs
 
 MOST_PAGES: Final = 64
-"""More are better synced where they are, for they would be written twice."""
+"""More than this are better synced where they are, for they would be written twice."""
 MUCH_AGAIN: Final = 16
-"""After this many checkpoints of more pages one looks again how many there are: looking takes as long as saving few."""
+"""After this many checkpoints with more pages, count them again: counting takes as long as saving few."""
 LIMIT_BYTES: Final = 32 << 20
-"""When a new base is due."""
+"""The size at which a new base is due."""
 AHEAD_BYTES: Final = 1 << 20
-"""The file grows by so much: a write within it that is synced costs the filesystem no write of its own."""
+"""The step by which the file grows: a synced write within it costs the filesystem no write of its own."""
 _BLOCK_BYTES: Final = 4096
 _MAGIC: Final = b"rlitedelt1"
 _BOOT_BYTES: Final = 36
@@ -46,7 +46,7 @@ _RUN: Final = Struct("<QI")
 
 
 class Checkpointed:
-    """A commit that a power cut leaves, and where the next delta goes."""
+    """A commit that survives a power cut, and where the next delta goes."""
 
     __slots__ = ("base", "boot", "checksum", "end", "meta", "number")
 
@@ -59,22 +59,22 @@ class Checkpointed:
         self.end = 0
 
     def is_from(self, boot: bytes, base: int, base_meta: bytes) -> bool:
-        """Whether this is the base that it followed from."""
+        """Return whether it followed from this base."""
         return (self.base, self.boot, self.checksum) == (base, boot, crc32(base_meta))
 
     def advance(self, number: int, meta: bytes, size: int) -> None:
-        """To the commit of a delta of this many bytes."""
+        """Move on to the commit of a delta of this many bytes."""
         self.number, self.meta = number, meta
         self.end += size
 
 
 def delta_path(path: Path) -> Path:
-    """Where the deltas of this environment are."""
+    """Return the path of the environment's deltas."""
     return path.with_suffix(".delta")
 
 
 def follow(descriptor: int, last: Checkpointed, page_bytes: int) -> Runs | None:
-    """Go on to the next delta, if there is one: its pages. None if `last` is the last checkpoint."""
+    """Move on to the next delta, and return its pages; None if `last` is the last checkpoint."""
     head = os.pread(descriptor, _BLOCK_BYTES, last.end)
     if len(head) < _BLOCK_BYTES:
         return None
@@ -101,7 +101,7 @@ def follow(descriptor: int, last: Checkpointed, page_bytes: int) -> Runs | None:
 
 
 def append(descriptor: int, last: Checkpointed, number: int, meta: bytes, runs: Runs, page_bytes: int) -> bool:
-    """Save a checkpoint that follows from `last`, which becomes it. False if there is no room. Raises OSError.
+    """Save a checkpoint that follows from `last`, which becomes it. Returns False if there is no room. Raises OSError.
 
     The descriptor syncs what is written."""
     head_bytes = _head_bytes(len(runs))

@@ -1,12 +1,12 @@
-"""Whether what an environment has committed is safe, and making it so: at once where the disk is quick.
+"""Making an environment's commits safe: at once if the disk is quick.
 
-Where it has checkpoints, nobody writes without a pin on the last of them (the law of checkpoint.py); and law 10 has it
-that the pin goes when all is safe.
+If it has checkpoints, nobody writes without a pin on the last of them (the law of checkpoint.py); and by law 10 the pin
+goes when all is safe.
 
-Law 9: a server's loop does not wait for a disk (`wait_for_no_disk`). What it can't write before something is safe is
-held back, as it is where another process writes (`StoreHeld`), and a thread makes it safe (syncing.py). But for
-`appendfsync always`, where a writer waits for the disk anyway, and waits in place for a quick one. A program
-has called, and waits in its own thread.
+Law 9: a server's loop does not wait for a disk (`wait_for_no_disk`). What it cannot write before something is safe is
+held back, as it is while another process writes (`StoreHeld`), and a thread makes it safe (syncing.py). Under
+`appendfsync always` a writer waits for the disk anyway, and in place if the disk is quick. A program made the call
+itself, and waits in its own thread.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ log: Final = logging.getLogger("rlite_pubsub")
 
 GROWN_BYTES: Final = 8 << 20
 _GROWN_DIVISOR: Final = 8
-"""A file that has grown so much since the last sync, and by such a part, is synced early."""
+"""A file that has grown this much since the last sync, and by this part, is synced early."""
 UNSAFE_WRITES: Final = 512
-"""And so it is after this many writes: each has taken new pages, while those before it are still in the caches."""
+"""So is one after this many writes: each has taken new pages, while those before it are still in the caches."""
 MOMENT_SECONDS: Final = 0.002
-"""A disk that takes no longer is waited for in place, as Redis always does: to have a thread do it takes longer."""
+"""A disk this quick is waited for in place, as Redis always does: having a thread do it takes longer."""
 DELAYS: Final = 3
 MOMENTS: Final = 50
 """A disk that was slow this many times in a row is not waited for until it was quick this many times. Once says
@@ -46,43 +46,46 @@ the process may have been without a processor."""
 
 
 class Safety:
-    """Which commits of one environment survive a power cut, as one process sees it. Safe to share between threads."""
+    """Knows which commits of one environment survive a power cut, as one process sees it. Safe to share between
+    threads."""
 
     def __init__(self, handle: Handle, *, checkpointed: bool, writer: WriterLock | None) -> None:
         self._handle = handle
         self._writer = writer
         self.checkpoint = Checkpoint(handle.path, self._pin, handle.to_disk) if checkpointed else None
         self.failure: StoreError | None = None
-        """Of the last sync, whichever part asked for it."""
+        """The time of the last sync, whichever part asked for it."""
         self._waits_for_disk = True
-        """False: others wait for who writes in this process."""
+        """False: others wait for this process's writer."""
         self._on_grown: Callable[[], None] = _nobody
         self.is_brief = False
-        """The disk is full, and others need what our pin keeps: it goes behind each write, not once nobody writes."""
-        self._held_since: float | None = None  # since then a write waits until something is safe
-        self._used_bytes = 0  # when it was synced last
-        self._delays = 0  # this many times in a row the disk was slow
-        self._slow = 0  # this many times it must be quick before it is waited for
+        """The disk is full, and others need what our pin keeps: it is released after each write, not once nobody
+        writes."""
+        self._held_since: float | None = None  # since when a write has been waiting until something is safe
+        self._used_bytes = 0  # when it was last synced
+        self._delays = 0  # how many times in a row the disk was slow
+        self._slow = 0  # how many times it must be quick before it is waited for again
 
     def _pin(self) -> lmdb.Transaction[bytes]:
-        """A read transaction. Raises StoreHeld."""
+        """Open a read transaction. Raises StoreHeld."""
         if self._writer is not None and self._writer.numbers[0] != self._writer.alone:
             self._writer.check_readers()
         return self._handle.lmdb.begin()
 
     def call_when_grown(self, grown: Callable[[], None]) -> None:
-        """Call `grown` when a sync would let many pages be used again: in the middle of things, so it must only ask."""
+        """Call `grown` when a sync would free many pages for reuse: it is called in the middle of work, so it may only
+        ask for a sync."""
         self._on_grown = grown
 
     # -- making it safe
 
     def sync(self) -> None:
-        """Bring all that is committed to the disk, whatever the durability. Raises StoreError."""
+        """Bring everything committed to the disk, whatever the durability. Raises StoreError."""
         with self._handle.inside():
             self.sync_inside()
 
     def sync_at_once(self) -> bool:
-        """As `sync`, if that is one short write and nobody has to be waited for. False, and nothing is done, if not."""
+        """Like `sync`, if that is one short write and needs no waiting. Returns False, having done nothing, if not."""
         checkpoint = self.checkpoint
         if checkpoint is None:
             return False
@@ -90,7 +93,7 @@ class Safety:
             return self._has_made_safe(checkpoint)
 
     def begin_sync(self) -> Pinned | None:
-        """The part of `sync` that does not touch the disk, for a thread that must not wait for it. Raises
+        """Do the part of `sync` that does not touch the disk, for a thread that must not wait for it. Raises
         StoreError."""
         if self.checkpoint is None:
             return None
@@ -98,18 +101,19 @@ class Safety:
             return self.checkpoint.begin()
 
     def finish_sync(self, pinned: Pinned | None) -> None:
-        """The rest, in any thread: what was committed when it began is on the disk then. Raises StoreError."""
+        """Do the rest of `sync`, in any thread: what was committed when it began is on the disk then. Raises
+        StoreError."""
         with self._handle.gate:
             self._handle.check()
             self.sync_inside(pinned)
 
     def sync_inside(self, pinned: Pinned | None = None, patience_s: float = PATIENCE_S) -> None:
-        """As `sync`, for who is inside the gate; another process that saves a checkpoint is waited for so long."""
+        """Like `sync`, for a caller inside the gate; waits this long for another process that saves a checkpoint."""
         began = perf_counter()
         used_bytes = self._handle.used_bytes()
         try:
             with self._handle.telling():
-                self._handle.lmdb.reader_check()  # the dead hold on to pages
+                self._handle.lmdb.reader_check()  # dead readers hold on to pages
                 if self.checkpoint is None:
                     self._handle.to_disk()
                 elif pinned is not None:
@@ -125,7 +129,7 @@ class Safety:
             self._slow -= 1
 
     def _has_made_safe(self, checkpoint: Checkpoint) -> bool:
-        """At once, if it was a matter of a moment lately."""
+        """Sync at once, if that was quick lately; return whether it is done."""
         if self._slow:
             return False
         began = perf_counter()
@@ -143,7 +147,7 @@ class Safety:
     # -- before a write, inside the gate
 
     def hold(self, checkpoint: Checkpoint) -> None:
-        """Pin the last checkpoint, and take one where others have written behind it. Raises StoreError."""
+        """Pin the last checkpoint, and take a new one if others have written since. Raises StoreError."""
         with self._handle.telling():
             is_held = checkpoint.hold()
         if not is_held:
@@ -151,8 +155,8 @@ class Safety:
         self._held_since = None
 
     def make_safe(self) -> None:
-        """As `sync`, for who is inside the gate and goes on only behind it. Raises StoreError; StoreHeld where nobody
-        waits for the disk, until a thread has done it."""
+        """Like `sync`, for a caller inside the gate that needs it to go on. Raises StoreError; StoreHeld if nobody may
+        wait for the disk, until a thread has done it."""
         if self._may_wait:
             self.sync_inside(patience_s=self.patience_s)
             return
@@ -164,7 +168,7 @@ class Safety:
         raise StoreHeld(self._handle.path, partial(_said, self._handle.path, self._held_since))
 
     def limit_unsafe(self, checkpoint: Checkpoint, used_bytes: int) -> None:
-        """Not much is to be unsafe: it is synced early. Raises StoreError."""
+        """Sync early, so that not much is unsafe. Raises StoreError."""
         grown_bytes = used_bytes - self._used_bytes
         if checkpoint.unsafe < UNSAFE_WRITES and grown_bytes <= max(GROWN_BYTES, used_bytes // _GROWN_DIVISOR):
             return
@@ -172,7 +176,7 @@ class Safety:
             self._on_grown()
 
     def wait_for_no_disk(self) -> None:
-        """Others wait for who writes here."""
+        """Do not wait for the disk: others wait for this process's writer."""
         self._waits_for_disk = False
 
     @property
@@ -181,8 +185,8 @@ class Safety:
 
     @property
     def patience_s(self) -> float:
-        """For how long who writes may wait for another process that saves a checkpoint: on a full disk each does so
-        behind every write, and they meet often."""
+        """How long a writer may wait for another process that saves a checkpoint: on a full disk each does so after
+        every write, and they meet often."""
         writer = self._writer
         if writer is None:
             return PATIENCE_S
@@ -192,13 +196,13 @@ class Safety:
 
     @property
     def is_behind(self) -> bool:
-        """Whether this process may have committed something that is not safe."""
+        """True if this process may have committed something that is not safe."""
         checkpoint = self.checkpoint
         return checkpoint.is_behind if checkpoint is not None else False
 
     @property
     def is_pinned(self) -> bool:
-        """Whether this process holds on to the pages of a checkpoint."""
+        """True if this process holds on to the pages of a checkpoint."""
         return self.checkpoint is not None and self.checkpoint.pin is not None
 
     @property
@@ -208,7 +212,7 @@ class Safety:
         return checkpoint.ended if checkpoint is not None else 0
 
     def let_go(self) -> bool:
-        """Law 10: hold no page, if nothing is being written and all that was is safe. Whether it is so."""
+        """Law 10: let go of the pin, if nothing is being written and all writes are safe. Returns whether it did."""
         return self.checkpoint is None or self.checkpoint.let_go()
 
     def pin_last(self) -> Pinned:
@@ -219,11 +223,11 @@ class Safety:
             return self.checkpoint.pin_last()
 
     def hold_briefly(self, is_brief: bool) -> None:
-        """See `is_brief`. Where it is so, `let_go_at_once` is to be called behind each write."""
+        """Set `is_brief`. While it is set, call `let_go_at_once` after each write."""
         self.is_brief = is_brief
 
     def let_go_at_once(self) -> None:
-        """Make safe what was written, and let go: in a thread, where nobody waits for the disk."""
+        """Make safe what was written, and let go of the pin; in a thread, where nobody waits for the disk."""
         if not self.is_pinned:
             return
         try:
@@ -237,7 +241,7 @@ class Safety:
             log.debug("%s: its pin stays: %s", self._handle.path, failure)
 
     def may_unpin(self) -> bool:
-        """Whether the pin holds on to pages that a new one would not. Raises StoreError."""
+        """Return whether the pin holds on to pages that a new one would not. Raises StoreError."""
         checkpoint = self.checkpoint
         if checkpoint is None or checkpoint.pin is None:
             return False
@@ -245,7 +249,7 @@ class Safety:
             return checkpoint.safe < self._handle.last_commit()
 
     def safe_commit(self) -> int | None:
-        """The last commit of any process that survives a power cut; -1 if there is none, and None where none ever
+        """Return the last commit of any process that survives a power cut; -1 if there is none, and None if none ever
         does. Raises StoreError."""
         if self.checkpoint is None:
             return None
@@ -255,7 +259,7 @@ class Safety:
     # -- the end
 
     def close(self) -> None:
-        """What is committed is made safe, if it can be, and no page is held. The caller is alone in the gate."""
+        """Make safe what is committed, if possible, and hold no page. The caller is alone in the gate."""
         checkpoint = self.checkpoint
         if checkpoint is None:
             return
@@ -263,16 +267,17 @@ class Safety:
             if checkpoint.is_behind:
                 self.sync_inside()
         except StoreError as failure:
-            log.warning("A power cut may take back what was committed last: %s", failure)
+            log.warning("A power cut may lose the last commits: %s", failure)
         checkpoint.release()
 
     def release(self) -> None:
-        """Before a fork: as a child that closes its copy would; until the next pin we write nothing."""
+        """Release the pin before a fork, as a child that closes its copy would; nothing is written until the next
+        pin."""
         if self.checkpoint is not None:
             self.checkpoint.release()
 
     def abandon(self) -> list[lmdb.Transaction[bytes]]:
-        """In a forked child: the pins of its copy."""
+        """Return the pins of a forked child's copy."""
         return self.checkpoint.abandon() if self.checkpoint is not None else []
 
 
@@ -285,4 +290,4 @@ def _said(path: Path, since: float) -> str:
 
 
 def _nobody() -> None:
-    """Nobody wants to know."""
+    """Do nothing: nobody wants to know."""

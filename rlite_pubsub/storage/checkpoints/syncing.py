@@ -1,16 +1,17 @@
-"""When an environment is synced to disk, and who is notified: the one driver of fsync.
+"""Syncing an environment to disk, and notifying those who wait: the one driver of fsync.
 
-`now` does it in the caller's thread, and so does `at_once`, for one who must not wait, as long as it is a matter of a
-moment. Otherwise a thread does it, one sync after the other: `ask` reports when it is done, `late`, which a
-program calls behind whatever may have written, lets a second pass before, and `cron` sees for
-itself whether one is due. The thread is there only while something is to be synced, and a moment longer.
+`now` syncs in the caller's thread, and so does `at_once`, for a caller that must not wait, if that is quick. Otherwise
+a thread syncs, one sync after the other: `ask` reports when it is done, `late`, which a program calls after anything
+that may have written, lets a second pass first, and `cron` sees by itself whether one is due. The thread exists only
+while something is to be synced, and a moment longer.
 
-A sync that is asked for has all that was committed by then: the asking thread pins it (checkpoint.py), and ours is left
-with the disk. Without a sync the pages that the last checkpoint needs are not used again, so one is due, too, when the
-file has grown much, and behind the last of a process's writes, whatever appendfsync says. Then nothing holds pages, and
-law 10 has it that the pin goes.
+A sync that is asked for covers everything committed by then: the asking thread pins it (checkpoint.py), and ours only
+has the disk to do. Without a sync the pages that the last checkpoint needs are not reused, so one is due, too, when the
+file has grown much, and after the last of a process's writes, whatever appendfsync says. Then nothing holds pages, and
+by law 10 the pin goes.
 
-What others commit they sync. Where nobody does (they were killed, or are stopped) a server's cron does it for them.
+Other processes sync what they commit. If none does (they were killed, or are stopped), a server's cron does it for
+them.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ SELDOM_SECONDS = 5.0
 """Where the kernel is to decide when to write, as it would by itself; but not when nothing more is written. The pin is
 as old as the last sync, and so are the pages that it keeps: it must not become one that is reported (readers.py)."""
 OTHERS_SECONDS = 5.0
-"""So long what others have committed may be unsafe."""
+"""How long others' commits may be unsafe."""
 
 Done: TypeAlias = Callable[[StoreError | None], None]
-"""Called in our thread when a sync has ended: why it has failed, if it has."""
+"""Called in our thread when a sync has ended: with the error, if it failed."""
 
 
 class _Asked(NamedTuple):
@@ -45,18 +46,18 @@ class _Asked(NamedTuple):
 
 
 class Syncing:
-    """Syncs one environment. A sync that fails is logged, and tried again where nobody waits for it."""
+    """Syncs one environment. A sync that fails is logged, and tried again if nobody waits for it."""
 
     def __init__(self, data: Environment) -> None:
         self._data = data
-        self._others_done = -1  # the last commit by anybody that we have seen to be safe
-        self._others_safe, self._others_since = -2, 0.0  # what was safe of a later one, and since when
-        self._looked_at = 0.0  # when `cron` has begun a sync last
-        self._writes = -1  # how many of our writes there had been by
+        self._others_done = -1  # the last commit, by anybody, that we have seen to be safe
+        self._others_safe, self._others_since = -2, 0.0  # what was safe of a later commit, and since when
+        self._looked_at = 0.0  # when `cron` last began a sync
+        self._writes = -1  # how many writes of ours there had been by then
         self._written_at = 0.0
         self._lock = threading.Lock()
-        self._asked = SimpleQueue[_Asked | None]()  # None: the thread is to end
-        self._under_way = 0  # how many have asked and are not told yet
+        self._asked = SimpleQueue[_Asked | None]()  # None: the thread must end
+        self._under_way = 0  # how many have asked and have no answer yet
         self._is_late = False  # something was committed that is to be synced within SYNC_SECONDS, or is still pinned
         self._is_over = False
         self._thread: threading.Thread | None = None
@@ -68,35 +69,35 @@ class Syncing:
         self._timed = timed
 
     def now(self) -> None:
-        """Bring all that is committed to the disk. Raises StoreError."""
+        """Bring everything committed to the disk. Raises StoreError."""
         began = perf_counter()
         self._data.sync()
         self._timed(perf_counter() - began)
 
     def at_once(self) -> bool:
-        """Bring all that is committed to the disk, if that takes a moment only. False if not: then `ask`."""
+        """Bring everything committed to the disk, if that is quick. Returns False if not: then use `ask`."""
         if self._under_way or self._is_over:
             return False
         began = perf_counter()
         try:
             is_done = self._data.safety.sync_at_once()
         except StoreError:
-            return False  # who is asked meets it again, and tells
+            return False  # `ask` meets it again, and reports it
         if is_done:
             self._timed(perf_counter() - began)
         return is_done
 
     def ask(self, done: Done) -> None:
-        """Have all that is committed brought to the disk."""
+        """Have everything committed brought to the disk, and report to `done`."""
         try:
             asked = _Asked(self._data.safety.begin_sync(), done)
         except Exception:
-            asked = _Asked(None, done)  # the sync meets it again, and tells
+            asked = _Asked(None, done)  # the sync meets it again, and reports it
         if not self._has_put(asked):
             self._serve(asked)
 
     def _has_put(self, asked: _Asked) -> bool:
-        """Whether the thread takes it."""
+        """Hand this to the thread; return whether it takes it."""
         with self._lock:
             self._under_way += 1
             if self._is_over:
@@ -106,12 +107,12 @@ class Syncing:
         return True
 
     def _grown(self) -> None:
-        """Called in the middle of things."""
+        """Ask for a sync; called in the middle of work."""
         if not self._under_way and not self._is_over:
             self._has_put(_Asked(None, _nobody_waits))
 
     def cron(self, now: float) -> None:
-        """Begin a sync if one is due, and let go of the pin when nothing is written. Called by a cron."""
+        """Begin a sync if one is due, and let go of the pin if nothing is being written. Called by a cron."""
         if self._under_way:
             return
         is_idle = self._is_idle(now)
@@ -123,7 +124,7 @@ class Syncing:
             self._see_to_others(now)
 
     def _is_idle(self, now: float) -> bool:
-        """Whether a while has passed without a write."""
+        """Return whether a while has passed without a write."""
         writes = self._data.safety.writes
         if writes != self._writes or now < self._written_at:
             self._writes, self._written_at = writes, now
@@ -134,7 +135,7 @@ class Syncing:
         return not self._looked_at <= now < self._looked_at + seconds
 
     def _see_to_others(self, now: float) -> None:
-        """Sync what others have committed, if they have not done it for some time."""
+        """Sync what others have committed, if they have not synced it for some time."""
         data = self._data
         commit = data.last_commit()
         if commit == self._others_done:
@@ -149,7 +150,7 @@ class Syncing:
             self.ask(_nobody_waits)
 
     def late(self) -> None:
-        """Something may have been committed. Called by one thread at a time."""
+        """Sync soon: something may have been committed. Called by one thread at a time."""
         if self._is_late or not (self._data.safety.is_pinned or self._data.safety.is_behind):
             return
         with self._lock:
@@ -157,11 +158,11 @@ class Syncing:
                 try:
                     self._start()
                 except RuntimeError:
-                    return  # the interpreter is on its way out: `close` does it
+                    return  # the interpreter is exiting: `close` does it
                 self._is_late = True
 
     def rest(self) -> None:
-        """Wait until what was asked for is done. What is asked for later is done at once."""
+        """Wait until everything asked for is done. What is asked for later is done at once."""
         with self._lock:
             self._is_over = True
             thread = self._thread
@@ -171,7 +172,7 @@ class Syncing:
             thread.join()
 
     def close(self) -> None:
-        """As `rest`, and sync what is left. Raises StoreError."""
+        """Wait like `rest`, and sync what is left. Raises StoreError."""
         self.rest()
         if self._data.durability == "everysec" and self._data.safety.is_behind:
             self.now()
@@ -235,8 +236,8 @@ class Syncing:
 
 
 def _nobody(seconds: float) -> None:
-    """Nobody wants to know."""
+    """Do nothing: nobody wants to know."""
 
 
 def _nobody_waits(failure: StoreError | None) -> None:
-    """The next look tries again."""
+    """Do nothing: the next look tries again."""

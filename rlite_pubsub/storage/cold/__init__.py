@@ -1,1 +1,1 @@
-"""What the store knows its cold store: which entries are in which block."""
+"""The store's knowledge of its cold store: which entries are in which block."""

@@ -1,4 +1,5 @@
-"""Which of a topic's entries are in the cold store, in which of its files, and which of these are gone all the same.
+"""The part of a topic's entries that is in the cold store: in which of its files, and which of these entries are gone
+all the same.
 
     state       'O', topic u64, 0 u8                    sealed to (16 bytes), live entries u64, live bytes u64, and both
                                                         of the first block alone
@@ -7,9 +8,10 @@
     tombstones  'V', topic u64, id (16 bytes)           bytes of the entry u32
     dropped     'Q', due ms u64, path                   empty
 
-Entries up to and with `sealed to` are in blocks, all others in chunks (chunks.py). A block is never changed: what is
-deleted in it has a tombstone, and what is trimmed stands at or below the topic's last trimmed id. A block may hold ids
-above `sealed to`: it was written, and the topic's chunks are being taken out of the hot log. No one reads those of it.
+Entries up to and including `sealed to` are in blocks, all others in chunks (chunks.py). A block is never changed: what
+is deleted in it has a tombstone, and what is trimmed stands at or below the topic's last trimmed id. A block may hold
+ids above `sealed to`: it was written, and the topic's chunks are being taken out of the hot log. Nobody reads those
+from it.
 
 The sealing process removes a dropped block's file when its grace is over.
 """
@@ -41,13 +43,13 @@ _STATES, _BLOCKS = b"\0", b"\1"
 
 @dataclass(frozen=True, slots=True)
 class GroupInfo:
-    """A row group of a block: what is read at once."""
+    """A row group of a block: the unit of reading."""
 
     first: Id
     last: Id
     count: int
     wire_bytes: int
-    """Of its entries, as they are sent."""
+    """The size of its entries, as they are sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +69,14 @@ class BlockInfo:
 
 
 class ColdState(NamedTuple):
-    """What is in a topic's blocks altogether."""
+    """The total of a topic's blocks."""
 
     sealed_to: Id = entry_ids.MIN
     live: int = 0
-    """Entries up to `sealed_to`, without those that are gone."""
+    """Entries up to `sealed_to`, without deleted ones."""
     live_bytes: int = 0
     first_live: int = 0
-    """The same of the first block alone."""
+    """The same for the first block alone."""
     first_bytes: int = 0
 
 
@@ -82,7 +84,7 @@ class ColdState(NamedTuple):
 
 
 def state(txn: Txn, topic: int) -> ColdState:
-    """What there is; nothing, if nothing was ever sealed."""
+    """Return the state of a topic's cold part; an empty one if nothing was ever sealed."""
     found = txn.get(COLD + _TOPIC.pack(topic) + _STATES)
     if found is None:
         return ColdState()
@@ -98,12 +100,12 @@ def put_state(txn: Txn, topic: int, changed: ColdState) -> None:
 
 
 def prefix(topic: int) -> bytes:
-    """What the keys of a topic's blocks begin with."""
+    """Return the beginning of the keys of a topic's blocks."""
     return COLD + _TOPIC.pack(topic) + _BLOCKS
 
 
 def put(txn: Txn, topic: int, block: BlockInfo) -> None:
-    """A topic has this block."""
+    """Add a block to a topic."""
     path = block.path.encode()
     head = _BLOCK.pack(
         entry_ids.pack(block.last),
@@ -140,7 +142,7 @@ def _unpacked(key: bytes, value: bytes) -> BlockInfo:
 
 
 def forward(txn: Txn, topic: int, start: Id = entry_ids.MIN) -> Iterator[BlockInfo]:
-    """The blocks that hold ids from `start` on, first to last. The store must not be changed meanwhile."""
+    """Yield the blocks that hold ids from `start` on, first to last. The store must not be changed meanwhile."""
     of_topic = prefix(topic)
     before = databases.last_up_to(txn, of_topic, of_topic + entry_ids.pack(start))
     for row in databases.items_from(txn, of_topic, of_topic if before is None else before[0]):
@@ -150,7 +152,7 @@ def forward(txn: Txn, topic: int, start: Id = entry_ids.MIN) -> Iterator[BlockIn
 
 
 def backward(txn: Txn, topic: int, end: Id = entry_ids.MAX) -> Iterator[BlockInfo]:
-    """The blocks that hold ids up to `end`, last to first. The store must not be changed meanwhile."""
+    """Yield the blocks that hold ids up to `end`, last to first. The store must not be changed meanwhile."""
     of_topic = prefix(topic)
     found = databases.last_up_to(txn, of_topic, of_topic + entry_ids.pack(end))
     while found is not None:
@@ -160,7 +162,8 @@ def backward(txn: Txn, topic: int, end: Id = entry_ids.MAX) -> Iterator[BlockInf
 
 
 def files(txn: Txn) -> Iterator[tuple[str, bytes, int]]:
-    """(path, sha256, bytes) of the file of each topic's blocks: one that several have, as often."""
+    """Yield (path, sha256, bytes) of the file of each topic's blocks: a file that several topics share comes as
+    often."""
     kind_at = 1 + _TOPIC.size
     for key, value in databases.items(txn, COLD):
         if key[1:kind_at] != bytes(_TOPIC.size) and key[kind_at : kind_at + 1] == _BLOCKS:
@@ -177,7 +180,7 @@ def last(txn: Txn, topic: int) -> BlockInfo | None:
 
 
 def remove(txn: Txn, topic: int, block: BlockInfo, due_ms: int) -> None:
-    """A topic has this block no more. If no other topic has it, its file goes when it is due."""
+    """Remove a block from a topic. If no other topic has it, its file is deleted when it is due."""
     end = entry_ids.pack(block.last)
     of_topic = TOMBSTONES + _TOPIC.pack(topic)
     cursor = txn.cursor()
@@ -189,7 +192,7 @@ def remove(txn: Txn, topic: int, block: BlockInfo, due_ms: int) -> None:
 
 
 def _drop_file(txn: Txn, path: str, due_ms: int) -> None:
-    """A topic needs it no more."""
+    """Drop a topic's reference to a file."""
     shared = COLD + _TOPIC.pack(0) + path.encode()
     others = txn.get(shared)
     if others is None:
@@ -203,7 +206,7 @@ def _drop_file(txn: Txn, path: str, due_ms: int) -> None:
 
 
 def copy(txn: Txn, topic: int, to: int) -> None:
-    """Another topic has the same blocks, and the same in them is gone."""
+    """Give another topic the same blocks, with the same tombstones."""
     for block in list(forward(txn, topic)):
         shared = COLD + _TOPIC.pack(0) + block.path.encode()
         count = txn.get(shared)
@@ -213,7 +216,8 @@ def copy(txn: Txn, topic: int, to: int) -> None:
 
 
 def remove_all(txn: Txn, topic: int, due_ms: int, limit: int) -> int:
-    """Remove at most this many blocks of a topic that is gone; how many. Once none is left its state goes, too."""
+    """Remove at most this many blocks of a topic that is gone; return how many. Once none is left, its state is
+    removed, too."""
     found = [block for block, _ in zip(forward(txn, topic), range(limit), strict=False)]
     for block in found:
         remove(txn, topic, block, due_ms)
@@ -226,12 +230,12 @@ def remove_all(txn: Txn, topic: int, due_ms: int, limit: int) -> int:
 
 
 def bury(txn: Txn, topic: int, packed_id: bytes, size_bytes: int) -> None:
-    """This entry of a block is deleted."""
+    """Mark an entry of a block as deleted."""
     txn.put(TOMBSTONES + _TOPIC.pack(topic) + packed_id, _SIZE.pack(size_bytes))
 
 
 def buried(txn: Txn, topic: int, start: Id, end: Id) -> Iterator[tuple[bytes, int]]:
-    """What is deleted from `start` to `end`, both included: (packed id, bytes of the entry)."""
+    """Yield (packed id, bytes of the entry) of what is deleted from `start` to `end`, both included."""
     of_topic = TOMBSTONES + _TOPIC.pack(topic)
     past = entry_ids.pack(end)
     for key, value in databases.items_from(txn, of_topic, of_topic + entry_ids.pack(start)):
@@ -245,7 +249,7 @@ def buried(txn: Txn, topic: int, start: Id, end: Id) -> Iterator[tuple[bytes, in
 
 
 def dropped(txn: Txn, now_ms: int, limit: int) -> Sequence[tuple[int, str]]:
-    """(due ms, path) of files whose grace is over."""
+    """Return (due ms, path) of files whose grace is over."""
     found: list[tuple[int, str]] = []
     for key, _ in databases.items(txn, DROPPED_BLOCKS):
         due_ms = _DUE.unpack_from(key, 1)[0]
@@ -256,7 +260,7 @@ def dropped(txn: Txn, now_ms: int, limit: int) -> Sequence[tuple[int, str]]:
 
 
 def forget_dropped(txn: Txn, due_ms: int, path: str) -> None:
-    """The file is gone."""
+    """Forget a file that is gone."""
     txn.delete(DROPPED_BLOCKS + _DUE.pack(due_ms) + path.encode())
 
 
@@ -264,10 +268,11 @@ def forget_dropped(txn: Txn, due_ms: int, path: str) -> None:
 
 
 def swap(txn: Txn, topic: int, old_firsts: Sequence[Id], new: BlockInfo, due_ms: int) -> list[BlockInfo] | None:
-    """One block instead of a run of them with the same entries; those that it replaces, whose files go when due.
+    """Replace a run of blocks by one with the same entries; return those that it replaces, whose files are deleted when
+    due.
 
-    None, and nothing is changed, where these are not blocks of the topic side by side, are being sealed, or do not have
-    the new one's ids and counts. Tombstones stay: what is deleted is so in the new block, too."""
+    Returns None, having changed nothing, if these are not adjacent blocks of the topic, are being sealed, or do not
+    have the new one's ids and counts. Tombstones stay: deleted entries are deleted in the new block, too."""
     if not old_firsts:
         return None
     found = [block for block, _ in zip(forward(txn, topic, old_firsts[0]), old_firsts, strict=False)]

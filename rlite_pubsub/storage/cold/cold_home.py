@@ -1,10 +1,9 @@
-"""Where a store's blocks are, and by what id they know the store they belong to.
+"""Where a store's blocks are, and the id by which blocks know their store.
 
     key  '\\0' "cold"    value  id (16 bytes), url: as cold/place.py reads it, empty for the folder `cold` of the store
 
-The sealing process writes it, so that all other processes of the store know where to look. Secrets do not belong into
-the url:
-they come from the environment.
+The sealing process writes it, so that all other processes of the store know where to look. Secrets do not belong in the
+url: they come from the environment.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _ID_BYTES = 16
 
 
 class ColdHome(NamedTuple):
-    """Where the cold store of a store is."""
+    """The place of a store's cold store."""
 
     store: str
     """32 hex digits."""
@@ -27,13 +26,13 @@ class ColdHome(NamedTuple):
 
 
 def get(txn: Txn) -> ColdHome | None:
-    """None: nothing was ever sealed."""
+    """Return it; None if nothing was ever sealed."""
     found = txn.get(COLD_HOME)
     return None if found is None else ColdHome(found[:_ID_BYTES].hex(), found[_ID_BYTES:].decode())
 
 
 def settle(txn: Txn, url: str) -> ColdHome:
-    """From now on blocks are there. The store keeps the id that it has."""
+    """Set the place of the blocks. The store keeps its id."""
     before = get(txn)
     home = ColdHome(secrets.token_hex(_ID_BYTES) if before is None else before.store, url)
     if home != before:
@@ -42,6 +41,6 @@ def settle(txn: Txn, url: str) -> ColdHome:
 
 
 def has_blocks(txn: Txn) -> bool:
-    """Whether any topic has a cold part."""
+    """Return whether any topic has a cold part."""
     cursor = txn.cursor()
     return bool(cursor.set_range(COLD)) and cursor.key().startswith(COLD)

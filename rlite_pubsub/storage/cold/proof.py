@@ -1,7 +1,7 @@
-"""Whether the records of the cold store fit each other: a topic's blocks and what is counted of them, what is deleted
-in them, blocks that several topics have, and files that are to go.
+"""Checks that the records of the cold store fit each other: a topic's blocks and their counts, tombstones, shared
+blocks, and dropped files.
 
-Every transaction leaves them so. What differs is damage, or a bug of this program.
+Every transaction leaves them consistent. A fault is damage, or a bug of this program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NUMBER_BYTES = 8
 
 
 def faults(txn: Txn, topics: Mapping[int, TopicHead]) -> Iterator[str]:
-    """What does not fit. `topics`: all that there are, by number."""
+    """Yield the faults. `topics`: all existing topics, by number."""
     shared: Counter[str] = Counter()
     for head in databases.heads(txn, databases.COLD, _NUMBER_BYTES):
         number = int.from_bytes(head, "big")
@@ -54,7 +54,7 @@ def _of_topic(txn: Txn, number: int, topic: TopicHead) -> Iterator[str]:
     for block, following in pairwise(blocks):
         if not block.last < following.first:
             yield f"has blocks that overlap: {block.path}, {following.path}"
-    if len(blocks) > 1 and blocks[-2].last > state.sealed_to:  # of the last one entries may be in chunks yet
+    if len(blocks) > 1 and blocks[-2].last > state.sealed_to:  # entries of the last one may still be in chunks
         yield f"is sealed to {state.sealed_to}, and its last block but one ends with {blocks[-2].last}"
     buried = list(cold_blocks.buried(txn, number, entry_ids.MIN, entry_ids.MAX))
     for packed, _ in buried:

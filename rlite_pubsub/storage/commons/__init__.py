@@ -1,2 +1,2 @@
-"""What all processes of a store have in common: settings, users, libraries of functions, and which keys have changed
-for who tracks them."""
+"""What all processes of a store have in common: settings, users, libraries of functions, and the keys that have
+changed, for processes that track them."""

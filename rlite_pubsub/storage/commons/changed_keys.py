@@ -1,8 +1,7 @@
-"""Which keys were changed by whom, for processes whose clients track keys (CLIENT TRACKING). In data.mdb.
+"""The keys that were changed, and by whom, for processes whose clients track keys (CLIENT TRACKING). In data.mdb.
 
-Written only while another process tracks, and in the very transaction that changes the keys: a process that reads
-these rows
-misses none. Only the newest are kept; a process that was away for longer learns that it has missed something.
+Written only while another process tracks, and in the very transaction that changes the keys: a process that reads these
+rows misses none. Only the newest are kept; a process that was away for longer learns that it has missed something.
 
     key    'j' | transaction u64    value  writer (a subscriber) u64 | what u8 | of each key: length u32, name
     key    'j' | 0 u64              value  rows up to this transaction are gone u64 | bytes of the rows u64
@@ -21,9 +20,9 @@ from rlite_pubsub.storage.environment import Txn
 
 THESE, UNKNOWN, ALL_REMOVED = 0, 1, 2
 MAX_BYTES = 1 << 20
-"""Of all rows."""
+"""The size of all rows."""
 MAX_ROW_BYTES = 64 << 10
-"""Of the names of one row; beyond this, the names are treated as unknown."""
+"""The size of the names of one row; beyond it, the names are treated as unknown."""
 
 _KEY = Struct(">cQ")
 _HEAD = Struct(">QB")
@@ -32,7 +31,7 @@ _STATE = Struct(">QQ")
 
 
 class ChangedKeys(NamedTuple):
-    """What one transaction has changed."""
+    """The changes of one transaction."""
 
     transaction: int
     writer: int
@@ -41,15 +40,15 @@ class ChangedKeys(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What was changed since."""
+    """The changes since a transaction."""
 
     rows: list[ChangedKeys]
     is_whole: bool
-    """False: there was more, which is gone."""
+    """False: there were more, which are gone."""
 
 
 def add(txn: Txn, writer: int, what: int, names: Iterable[bytes]) -> None:
-    """This transaction changes these keys."""
+    """Record that this transaction changes these keys."""
     packed = b"".join([_LENGTH.pack(len(name)) + name for name in names])
     if len(packed) > MAX_ROW_BYTES:
         what, packed = UNKNOWN if what == THESE else what, b""
@@ -67,7 +66,7 @@ def add(txn: Txn, writer: int, what: int, names: Iterable[bytes]) -> None:
 
 
 def since(txn: Txn, transaction: int) -> Changes:
-    """What was changed behind this transaction, the oldest first."""
+    """Return what was changed after this transaction, the oldest first."""
     rows = []
     for key, value in databases.items_from(
         txn, databases.CHANGED_KEYS, _KEY.pack(databases.CHANGED_KEYS, transaction + 1)

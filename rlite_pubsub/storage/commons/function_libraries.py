@@ -1,4 +1,4 @@
-"""Libraries of functions (FUNCTION LOAD): the store's, as users are. In data.mdb.
+"""Libraries of functions (FUNCTION LOAD), which belong to the store, as users do. In data.mdb.
 
     key    'f' | name part of the library   value  its code, whose first line says its name
     key    \\0 "functions"                   value  counter u64: every change of these moves it
@@ -19,13 +19,13 @@ def version(txn: Txn) -> int:
 
 
 def codes(txn: Txn) -> list[bytes]:
-    """The code of all libraries, in the order of their keys."""
+    """Return the code of all libraries, in the order of their keys."""
     return [code for _, code in databases.items(txn, databases.FUNCTION_LIBRARIES)]
 
 
 def put(txn: Txn, changes: Mapping[bytes, bytes | None], *, only: bool = False) -> tuple[int, int]:
-    """Libraries' codes by their names, None to remove one; `only` these are left. The versions of the libraries, and of
-    all that is common, which this makes."""
+    """Write libraries' codes by name, None to remove one; with `only`, remove all others. Returns the new versions of
+    the libraries and of the commons."""
     if only:
         databases.delete_all(txn, databases.FUNCTION_LIBRARIES)
     for name, code in changes.items():
@@ -40,7 +40,8 @@ def put(txn: Txn, changes: Mapping[bytes, bytes | None], *, only: bool = False) 
 
 
 def misplaced(txn: Txn, names: list[bytes]) -> list[bytes]:
-    """Of `names`, those of all libraries in the order of their keys, the ones that stand under another one's key."""
+    """Return the names of libraries that stand under another one's key. `names`: those of all libraries in the order of
+    their keys."""
     keys = [key for key, _ in databases.items(txn, databases.FUNCTION_LIBRARIES)]
     return [
         name

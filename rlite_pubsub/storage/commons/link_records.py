@@ -1,8 +1,8 @@
-"""The links of a store to other servers, as they were asked for. In data.mdb; they may have passwords in them.
+"""The links of a store to other servers, as they were requested. In data.mdb; they may contain passwords.
 
     key    'y' | name      value  JSON (links/definition.py)
 
-Whoever changes one moves the version of what all have in common (shared_settings.py), and announces it.
+Whoever changes one moves the version of the commons (shared_settings.py), and announces it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rlite_pubsub.storage.environment import Txn
 
 
 def every(txn: Txn) -> dict[str, bytes]:
-    """All of them, by name."""
+    """Return all links, by name."""
     return {key[1:].decode("latin-1"): bytes(value) for key, value in databases.items(txn, databases.LINKS)}
 
 
@@ -26,12 +26,12 @@ def get(txn: Txn, name: str) -> bytes | None:
 
 
 def put(txn: Txn, name: str, record: bytes) -> int:
-    """In place of the one of that name; the version that this makes."""
+    """Write a link, replacing the one of that name; return the new version of the commons."""
     txn.put(databases.LINKS + name.encode("latin-1"), record)
     return shared_settings.bump(txn)
 
 
 def remove(txn: Txn, name: str) -> int:
-    """The version that this makes."""
+    """Remove a link; return the new version of the commons."""
     txn.delete(databases.LINKS + name.encode("latin-1"))
     return shared_settings.bump(txn)

@@ -1,4 +1,5 @@
-"""What the process that has a store's links says of them, for all who have the store, and the lock that says who it is.
+"""The report of the process that runs a store's links, for all who have the store open, and the lock that says which
+process that is.
 
     links/state.json    in the store's folder; replaced as a whole once a second
     links/lock          held with flock by the process that has the links
@@ -18,12 +19,12 @@ from rlite_pubsub import permissions
 
 _STATE: Final = "state.json"
 OLD_MS: Final = 5000
-"""A state that is older is nobody's any more."""
+"""The age beyond which a state no longer counts."""
 
 
 @dataclass
 class LinkState:
-    """Of one link. No password is in it."""
+    """The state of one link, without its password."""
 
     name: str
     url: str
@@ -42,36 +43,36 @@ class LinkState:
     entries_in: int = 0
     entries_out: int = 0
     lag: int = 0
-    """Entries that are still to be brought over."""
+    """Entries that are still to be transferred."""
     lag_ms: int = 0
-    """For how long the oldest of them has been waiting."""
+    """How long the oldest of them has been waiting."""
     gaps: int = 0
-    """Entries that were trimmed before they could be brought over."""
+    """Entries that were trimmed before they could be transferred."""
     topics: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass
 class LinksState:
-    """Of all."""
+    """The state of all links."""
 
     at_ms: int = 0
     guests: list[str] = field(default_factory=list)
     """The links of other stores that lead here, by their names there."""
     repeated: int = 0
-    """Messages that came again, or were overtaken, and were not handed on."""
+    """Messages that came again, or were overtaken, and were not passed on."""
     links: list[LinkState] = field(default_factory=list)
 
 
 class Lock:
-    """A place that one process has at a time."""
+    """A place that only one process has at a time."""
 
     def __init__(self, store: str | os.PathLike[str], name: str = "lock") -> None:
-        """Raises OSError."""
+        """Open the lock file. Raises OSError."""
         folder = _folder(Path(store))
         self._descriptor = permissions.opened(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW)
 
     def take(self) -> bool:
-        """False: another one has it."""
+        """Take the lock; return False if another process has it."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -79,12 +80,12 @@ class Lock:
         return True
 
     def close(self) -> None:
-        """Let it go."""
+        """Release the lock."""
         os.close(self._descriptor)
 
 
 def write(store: Path, state: LinksState) -> None:
-    """Raises OSError."""
+    """Write the state. Raises OSError."""
     path = _folder(store) / _STATE
     temporary = path.with_name(f".{_STATE}.{os.getpid()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -94,7 +95,7 @@ def write(store: Path, state: LinksState) -> None:
 
 
 def read(store: Path) -> LinksState | None:
-    """None: nobody has ever had links, or what is there can't be read."""
+    """Read the state; None if there were never links, or the file cannot be read."""
     try:
         said = json.loads((store / "links" / _STATE).read_text())
         links = [LinkState(**each) for each in said["links"]]

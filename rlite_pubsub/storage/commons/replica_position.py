@@ -1,11 +1,11 @@
-"""How far a store that is a replica has come in its master's history. In data.mdb, in the transaction of what was
-executed, so that it is exact after whatever happens.
+"""The position of a replica store in its master's history. In data.mdb, written in the transaction of what was
+executed, so that it is always exact.
 
     key    \\0 "replica"    value  state u8 | offset u64 | database u32 | the history's id, as the
                                    master says it
 
-State 1: the store has all of that history up to the offset. State 0: a file of the master's is being loaded.
-The database is the one that the master has selected there: it does not say so again.
+State 1: the store has all of that history up to the offset. State 0: a file of the master's is being loaded. The
+database is the one that the master has selected there: it does not say so again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VALUE = Struct(">BQI")
 
 
 class ReplicaPosition(NamedTuple):
-    """What stands there."""
+    """The position as it is stored."""
 
     is_whole: bool
     offset: int
@@ -41,5 +41,5 @@ def put(txn: Txn, position: ReplicaPosition) -> None:
 
 
 def forget(txn: Txn) -> None:
-    """The store is nobody's replica."""
+    """Remove the position: the store is no replica."""
     txn.delete(databases.REPLICA)

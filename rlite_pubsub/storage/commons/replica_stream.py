@@ -1,4 +1,4 @@
-"""What replicas are told, in the bytes of Redis's replication stream: written by whoever commits, in the same commit.
+"""The replication stream for replicas, in Redis's bytes: whoever commits writes it, in the same commit.
 
     key  \\0 "stream"             value  begins u64 | ends u64 | kept bytes u64 | until ms u64 | written ms u64
                                         | database i64 | room u64 | history (40 letters)
@@ -6,13 +6,13 @@
     key  '1' + replica (8 bytes) value  sent u64 | most bytes u64 | acknowledged u64 | seen ms u64 | until ms u64
                                         | subscriber u64 | port u16 | state u8 | address
 
-In live.mdb \\0 "stream" has the history that this store goes on with. After a power cut, which may take what replicas
-have been sent already, and in a store that was restored or copied, there is none: so a new one begins, and nobody is
-resumed behind what was never there.
+In live.mdb \\0 "stream" has the history that this store goes on with. After a power cut, which may lose what replicas
+have been sent already, and in a store that was restored or copied, there is none: so a new one begins, and no replica
+resumes after something that was never there.
 
 The stream exists while a replica is attached to any server of the store, and for a while after that (`until`), so that
-one which was cut off goes on where it was. Offsets count bytes from the history's beginning, as Redis's do. A replica's
-record is its server's word on how far it is: what it was not sent yet is kept, up to its most bytes.
+one that was cut off goes on where it was. Offsets count bytes from the history's beginning, as Redis's do. A replica's
+record is its server's report of its progress: what it was not sent yet is kept, up to its most bytes.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ UNSAID = -1
 
 
 class Stream(NamedTuple):
-    """Its head."""
+    """The head of the stream."""
 
     begins: int
-    """The first byte that is still there."""
+    """The first byte that is still stored."""
     ends: int
-    """How many bytes there have been, ever."""
+    """How many bytes there have been in all."""
     kept_bytes: int
     until_ms: int
     written_ms: int
     """When the last bytes came."""
     database: int
-    """That which the stream has selected at its end; `UNSAID`: the next request is to select its own."""
+    """The database that the stream has selected at its end; `UNSAID`: the next request must select its own."""
     room: int
-    """Bytes that its rows take of the store, about."""
+    """About how many bytes its rows take of the store."""
     history: bytes
 
 
@@ -62,9 +62,9 @@ class ReplicaRecord(NamedTuple):
     most_bytes: int
     acknowledged: int
     seen_ms: int
-    """When it acknowledged something last; 0: not yet."""
+    """When it last acknowledged something; 0: not yet."""
     until_ms: int
-    """From then on its server is taken for dead."""
+    """When its server is taken for dead."""
     subscriber: int
     """Its server."""
     port: int
@@ -73,13 +73,13 @@ class ReplicaRecord(NamedTuple):
 
 
 def get(txn: Txn) -> Stream | None:
-    """None: nobody replicates."""
+    """Return the head of the stream; None if nobody replicates."""
     value = txn.get(databases.STREAM)
     return None if value is None else Stream._make((*_HEAD.unpack_from(value), value[_HEAD.size :]))
 
 
 def begin(txn: Txn, kept_bytes: int, until_ms: int) -> Stream:
-    """Have one: the one there is, or a new history."""
+    """Return the stream; begin one, with a new history, if there is none."""
     known = get(txn)
     if known is None:
         known = Stream(0, 0, kept_bytes, until_ms, 0, UNSAID, 0, secrets.token_hex(20).encode())
@@ -89,7 +89,7 @@ def begin(txn: Txn, kept_bytes: int, until_ms: int) -> Stream:
 
 
 def end(txn: Txn) -> None:
-    """Nobody replicates any more. What is changed from here on is in no history."""
+    """End the stream: nobody replicates any more. Changes from here on are in no history."""
     databases.delete_all(txn, databases.STREAM_ROWS)
     databases.delete_all(txn, databases.REPLICAS)
     txn.delete(databases.STREAM)
@@ -100,23 +100,23 @@ def _put(txn: Txn, stream: Stream) -> None:
 
 
 def current_history(live: Txn) -> bytes | None:
-    """That which this store goes on with, as live.mdb has it."""
+    """Return the history that this store goes on with, from live.mdb."""
     return live.get(databases.STREAM)
 
 
 def go_on_with(live: Txn, history: bytes) -> None:
-    """This is it from now on."""
+    """Set the history that this store goes on with."""
     live.put(databases.STREAM, history)
 
 
 def select_anew(txn: Txn, stream: Stream) -> None:
-    """Somebody joins who does not know what was selected before."""
+    """Select a database again, for a new replica that does not know what was selected before."""
     _put(txn, stream._replace(database=UNSAID))
 
 
 def append(txn: Txn, stream: Stream, data: bytes, now_ms: int) -> Stream:
-    """Put this behind all that replicas were told, and forget the oldest of what nobody needs any more. `stream` names
-    the database that this leaves selected."""
+    """Append to the stream, and forget the oldest bytes that nobody needs any more. `stream` names the database that
+    this leaves selected."""
     at, room = stream.ends, stream.room
     for start in range(0, len(data), _ROW_BYTES):
         row = data[start : start + _ROW_BYTES]
@@ -130,12 +130,12 @@ def append(txn: Txn, stream: Stream, data: bytes, now_ms: int) -> Stream:
 
 
 def _room_of(row: bytes) -> int:
-    """What a row takes: a part of a page, or pages of its own."""
+    """Return the room that a row takes: a part of a page, or pages of its own."""
     return _ROW_ROOM + (len(row) if len(row) <= _PAGE_BYTES // 2 else -(-len(row) // _PAGE_BYTES) * _PAGE_BYTES)
 
 
 def room(txn: Txn) -> int:
-    """What all of it takes of the store, about: no key has it, and nobody gains it by removing keys."""
+    """Return about how much of the store the stream takes: it belongs to no key, and removing keys does not free it."""
     stream = get(txn)
     return 0 if stream is None else stream.room
 
@@ -160,7 +160,7 @@ def _trimmed(txn: Txn, stream: Stream, now_ms: int) -> Stream:
 
 
 def read(txn: Txn, history: bytes, offset: int, limit_bytes: int) -> bytes | None:
-    """About so many bytes from this offset on, fewer where there are no more. None: they are not there any more."""
+    """Return about this many bytes from this offset on, fewer if there are no more; None if they are gone."""
     stream = get(txn)
     if stream is None or stream.history != history or not stream.begins <= offset <= stream.ends:
         return None
@@ -181,7 +181,7 @@ def read(txn: Txn, history: bytes, offset: int, limit_bytes: int) -> bytes | Non
 # -- replicas
 
 def replicas(txn: Txn) -> Iterator[tuple[bytes, ReplicaRecord]]:
-    """(name, record) of all, those of dead servers included. Change nothing meanwhile."""
+    """Yield (name, record) of all replicas, including those of dead servers. Change nothing meanwhile."""
     for key, value in databases.items(txn, databases.REPLICAS):
         yield key[1:], ReplicaRecord._make((*_REPLICA.unpack_from(value), value[_REPLICA.size :]))
 
@@ -195,6 +195,6 @@ def forget_replica(txn: Txn, name: bytes) -> None:
 
 
 def forget_dead(txn: Txn, now_ms: int) -> None:
-    """Those whose servers have not reported them for too long."""
+    """Forget the replicas that their servers have not reported for too long."""
     for name in [name for name, replica in replicas(txn) if replica.until_ms <= now_ms]:
         forget_replica(txn, name)

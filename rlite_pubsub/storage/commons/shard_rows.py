@@ -1,4 +1,4 @@
-"""What a store that is a member of a sharded whole knows of it. In data.mdb.
+"""What a member of a sharded whole knows of it. In data.mdb.
 
     key  '\\0' "member"     value  id (20 bytes), random: by it the others know this store
     key  '\\0' "shards"     value  the directory: which member has which slots (engine/shards/directory.py), JSON
@@ -24,13 +24,13 @@ _TOPIC = Struct(">Q")
 
 
 def member(txn: Txn) -> bytes | None:
-    """40 hex digits; None: nobody has asked for them yet."""
+    """Return the store's 40 hex digits; None if nobody has asked for them yet."""
     found = txn.get(MEMBER)
     return None if found is None else found.hex().encode()
 
 
 def settle_member(txn: Txn) -> bytes:
-    """This store's, which it has from now on."""
+    """Return the store's id, making it if it has none."""
     if txn.get(MEMBER) is None:
         txn.put(MEMBER, secrets.token_bytes(_ID_BYTES))
     found = member(txn)
@@ -39,7 +39,7 @@ def settle_member(txn: Txn) -> bytes:
 
 
 def directory(txn: Txn) -> bytes | None:
-    """As it was put there; None: the store is not sharded."""
+    """Return the directory as it was written; None if the store is not sharded."""
     return txn.get(SHARD_DIRECTORY)
 
 
@@ -48,7 +48,7 @@ def put_directory(txn: Txn, text: bytes) -> None:
 
 
 def leaving(txn: Txn) -> bytes:
-    """As it was put there; empty: nothing is on its way out."""
+    """Return the slots on their way out, as they were written; empty if there are none."""
     return txn.get(LEAVING) or b""
 
 
@@ -60,16 +60,16 @@ def put_leaving(txn: Txn, text: bytes) -> None:
 
 
 def begin_arrival(txn: Txn, topic: int) -> None:
-    """A topic of this number is on its way in."""
+    """Note that a topic of this number is on its way in."""
     txn.put(ARRIVING + _TOPIC.pack(topic), b"")
 
 
 def end_arrival(txn: Txn, topic: int) -> None:
-    """It belongs to a key now, or is garbage."""
+    """Note that a topic has arrived: it belongs to a key now, or is garbage."""
     txn.delete(ARRIVING + _TOPIC.pack(topic))
 
 
 def arriving(txn: Txn) -> Iterator[int]:
-    """The numbers of topics that are on their way in. Change nothing meanwhile."""
+    """Yield the numbers of topics that are on their way in. Change nothing meanwhile."""
     for key, _ in databases.items(txn, ARRIVING):
         yield _TOPIC.unpack_from(key, len(ARRIVING))[0]

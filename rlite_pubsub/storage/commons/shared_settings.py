@@ -1,4 +1,4 @@
-"""Settings and users that are the store's: the same for all processes, and there when none runs. In data.mdb.
+"""Settings and users that belong to the store: the same for all processes, and kept when none runs. In data.mdb.
 
     key    'W' | name of the directive      value  as CONFIG GET prints it
     key    'U' | name part of the user      value  the user's line, as ACL LIST prints it
@@ -16,7 +16,7 @@ from rlite_pubsub.storage.environment import Txn
 
 
 class Shared(NamedTuple):
-    """What is said there; a setting that is missing was never set."""
+    """The store's settings and users; a setting that is missing was never set."""
 
     version: int
     settings: dict[str, bytes]
@@ -30,12 +30,12 @@ def get(txn: Txn) -> Shared:
 
 
 def setting(txn: Txn, name: str) -> bytes | None:
-    """What it says of one setting."""
+    """Return one setting of the store; None if it was never set."""
     return txn.get(databases.SETTINGS + name.encode())
 
 
 def has_users(txn: Txn) -> bool:
-    """Whether it says anything of any user."""
+    """Return whether the store has any user."""
     return next(databases.items(txn, databases.USERS), None) is not None
 
 
@@ -45,14 +45,14 @@ def version(txn: Txn) -> int:
 
 
 def put_settings(txn: Txn, values: Mapping[str, bytes]) -> int:
-    """Say so; the version that this makes."""
+    """Write settings; return the new version of the commons."""
     for name, value in values.items():
         txn.put(databases.SETTINGS + name.encode(), value)
     return bump(txn)
 
 
 def put_users(txn: Txn, lines: Mapping[bytes, bytes | None]) -> int:
-    """A user's line by its name, None to remove it; the version that this makes."""
+    """Write users' lines by name, None to remove one; return the new version of the commons."""
     for name, line in lines.items():
         key = databases.USERS + key_parts.key_part(name)
         if line is None:
@@ -63,7 +63,7 @@ def put_users(txn: Txn, lines: Mapping[bytes, bytes | None]) -> int:
 
 
 def bump(txn: Txn) -> int:
-    """Something that all have in common is another one from now on; the version that this makes."""
+    """Move the version of the commons, because something in them has changed; return the new version."""
     following = version(txn) + 1
     txn.put(databases.COMMONS_VERSION, following.to_bytes(8, "big"))
     return following

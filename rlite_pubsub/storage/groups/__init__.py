@@ -1,1 +1,1 @@
-"""Consumer groups: how far each has read, what is pending with whom."""
+"""Consumer groups: how far each has read, and what is pending with which consumer."""

@@ -31,7 +31,7 @@ class ConsumerRecord(NamedTuple):
 
 
 def number_of(txn: Txn, topic: int, group: int, name: bytes) -> int | None:
-    """The number of the consumer of this name."""
+    """Return the number of the consumer of this name."""
     value = txn.get(_of_group(topic, group) + _NAMES + key_parts.key_part(name))
     return _NUMBER.unpack_from(value)[0] if value is not None else None
 
@@ -48,7 +48,7 @@ def put(txn: Txn, topic: int, group: int, record: ConsumerRecord) -> None:
 
 
 def add(txn: Txn, topic: int, group: int, record: ConsumerRecord) -> None:
-    """A new one, under a number that nobody has had."""
+    """Add a consumer, under a number that was never used."""
     put(txn, topic, group, record)
     by_name = _of_group(topic, group) + _NAMES + key_parts.key_part(record.name)
     txn.put(by_name, _NUMBER.pack(record.number) + key_parts.value_part(record.name))
@@ -65,7 +65,7 @@ def delete_all(txn: Txn, topic: int, group: int) -> None:
 
 
 def of_group(txn: Txn, topic: int, group: int) -> Iterator[ConsumerRecord]:
-    """Every consumer of the group, in the order in which they came. Change nothing meanwhile."""
+    """Yield every consumer of the group, in the order in which they were added. Change nothing meanwhile."""
     prefix = _of_group(topic, group)
     for key, value in databases.items_from(txn, prefix, prefix + _FIRST):
         number = _NUMBER.unpack_from(key, len(prefix))[0]

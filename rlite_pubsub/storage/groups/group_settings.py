@@ -1,6 +1,6 @@
-"""How a group of a topic is configured as a work queue, and what it has counted: a part of its record.
+"""A group's settings as a work queue, and its counters: a part of its record.
 
-Stored as JSON of what is not as usual: most groups have nothing at all there, and a new setting is no new format.
+Stored as JSON of what differs from the defaults: most groups store nothing here, and a new setting is not a new format.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from typing import NamedTuple
 
 
 class GroupSettings(NamedTuple):
-    """As they are while nobody has changed them."""
+    """The settings, with their defaults."""
 
     timeout_ms: int = 0
     """How long an entry may be in flight before it is delivered again; 0: forever."""
     max_deliveries: int = 0
-    """After this many an entry goes to the dead letters; 0: there is no limit."""
+    """How often an entry is delivered before it goes to the dead letters; 0: no limit."""
     dead_letter: bytes = b""
-    """The topic of the dead letters; none where it is empty."""
+    """The topic of the dead letters; empty: none."""
     is_paused: bool = False
     is_asleep: bool = False
-    """A queue's subscriber that wants nothing now."""
+    """True if a queue's subscriber is paused."""
     holds: bool = False
     """Retention leaves alone what this group has not acknowledged."""
     requeued: int = 0
     timed_out: int = 0
     dead_lettered: int = 0
     dropped: int = 0
-    """Delivered too often, where there was no topic for dead letters."""
+    """How many were delivered too often while there was no topic for dead letters."""
     released: int = 0
-    """Entries that wait to be delivered again now."""
+    """How many entries wait to be delivered again now."""
 
 
 _USUAL = GroupSettings()

@@ -4,8 +4,8 @@
     value  group u32, last id (16 bytes), entries read i64 (-1: unknown), pending u64, consumers u32,
            highest consumer u32, length of the settings u32, the settings (group_settings.py), rest of the name
 
-A group's number is never given again within its topic: what goes on with it (consumers, pending entries) is removed
-with the group.
+A group's number is never reused within its topic: the records under it (consumers, pending entries) are removed with
+the group.
 """
 
 from __future__ import annotations
@@ -66,20 +66,20 @@ def delete(txn: Txn, topic: int, name: bytes) -> None:
 
 
 def of_topic(txn: Txn, topic: int) -> Iterator[GroupRecord]:
-    """Every group of the topic, in no order that means anything. Change nothing meanwhile."""
+    """Yield every group of the topic, in no particular order. Change nothing meanwhile."""
     for key, value in databases.items(txn, GROUPS + _TOPIC.pack(topic)):
         name, _ = key_parts.split(key, _PREFIX_BYTES, value[_BODY.size + _BODY.unpack_from(value)[-1] :])
         yield _unpacked(name, value)
 
 
 def copy(txn: Txn, old: int, new: int) -> None:
-    """Give a topic that has none all groups of another one, with their consumers and what is pending."""
+    """Give a topic without groups all groups of another one, with their consumers and pending entries."""
     for database in (*_OF_IDLE_GROUPS, databases.PENDING, databases.RELEASED, databases.IN_FLIGHT):
         databases.copy_all(txn, database + _TOPIC.pack(old), database + _TOPIC.pack(new))
 
 
 def copy_idle(txn: Txn, old: int, new: int) -> None:
-    """As `copy`, without what is pending, which their records still count."""
+    """Like `copy`, without the pending entries, which the records still count."""
     for database in _OF_IDLE_GROUPS:
         databases.copy_all(txn, database + _TOPIC.pack(old), database + _TOPIC.pack(new))
 

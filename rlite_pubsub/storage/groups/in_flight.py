@@ -1,11 +1,11 @@
-"""Where to look for what has been in flight for too long: of groups that have a timeout only.
+"""Where to look for entries that have been in flight for too long, in groups with a timeout.
 
     key    'I', topic u64, group u32, delivered ms u64, kind u8    first id (16 bytes), last id (16 bytes)
 
-It says: entries between these ids were delivered by then, and since the record before. They need not be pending any
-more, and others may lie in between: each pending entry's own fate decides. New entries (0) are apart from those that
-were delivered again (1), whose ids may lie far from each other. The time is rounded up, so that there are
-few of these records, however many deliveries there are.
+It says that entries between these ids were delivered by then, and since the record before. They need not be pending any
+more, and others may lie in between: each pending entry's own record decides. New entries (0) are apart from redelivered
+ones (1), whose ids may lie far from each other. The time is rounded up, so that there are few of these records, however
+many deliveries there are.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class FlightBatch(NamedTuple):
 
     key: bytes
     delivered_ms: int
-    """At the latest."""
+    """The latest time of delivery."""
     first: bytes
     """Ids, packed."""
     last: bytes
 
 
 def note(txn: Txn, topic: int, group: int, delivered_ms: int, kind: int, first: bytes, last: bytes) -> None:
-    """Something between these ids was delivered by then."""
+    """Record that something between these ids was delivered by then."""
     key = IN_FLIGHT + _GROUP.pack(topic, group) + _WHEN.pack(delivered_ms, kind)
     found = txn.get(key)
     if found is not None:
@@ -45,7 +45,7 @@ def note(txn: Txn, topic: int, group: int, delivered_ms: int, kind: int, first: 
 
 
 def walk(txn: Txn, topic: int, group: int) -> Iterator[FlightBatch]:
-    """All records, the oldest delivery first. Change nothing meanwhile."""
+    """Yield all records, the oldest delivery first. Change nothing meanwhile."""
     of_group = IN_FLIGHT + _GROUP.pack(topic, group)
     for key, value in databases.items(txn, of_group):
         delivered_ms, _ = _WHEN.unpack_from(key, len(of_group))
@@ -53,7 +53,7 @@ def walk(txn: Txn, topic: int, group: int) -> Iterator[FlightBatch]:
 
 
 def go_on_from(txn: Txn, batch: FlightBatch, first: bytes | None) -> None:
-    """What is before this id has been looked at; None: all of it."""
+    """Shorten a record: everything before this id has been looked at; None: all of it."""
     if first is None:
         txn.delete(batch.key)
     else:

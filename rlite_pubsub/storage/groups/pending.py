@@ -1,4 +1,5 @@
-"""What the groups of topics have delivered and nobody has acknowledged: runs of ids that share one fate.
+"""What the groups of topics have delivered and nobody has acknowledged: runs of ids with the same consumer and
+delivery.
 
     key    'P', topic u64, group u32, an id (16 bytes) at most the run's first, and above the last of the run before
     value  consumer u32, delivered ms u64, deliveries u64, ids, 16 bytes each, in order
@@ -22,14 +23,14 @@ _GROUP = Struct(">QI")
 _FATE = Struct(">IQQ")
 FATE_BYTES = _FATE.size
 MAX_RUN_BYTES = 120 * entry_ids.BYTES
-"""Such a run still shares its page with another one."""
+"""The size up to which a run shares its page with another one."""
 
 Fate: TypeAlias = tuple[int, int, int]
-"""(consumer's number, when it was delivered last in ms, how often it was)."""
+"""(consumer's number, time of the last delivery in ms, number of deliveries)."""
 
 
 class PendingRun:
-    """One run, out of the store."""
+    """One run, read from the store."""
 
     __slots__ = ("fate", "ids", "key")
 
@@ -40,28 +41,28 @@ class PendingRun:
 
     @property
     def low(self) -> bytes:
-        """Packed: nothing of this run is below."""
+        """The packed lower bound: no id of this run is below it."""
         return self.key[-entry_ids.BYTES :]
 
     @property
     def high(self) -> bytes:
-        """Its last id, packed."""
+        """The run's last id, packed."""
         return self.ids[-entry_ids.BYTES :]
 
 
 def prefix(topic: int, group: int) -> bytes:
-    """What the keys of a group's runs begin with."""
+    """Return the beginning of the keys of a group's runs."""
     return PENDING + _GROUP.pack(topic, group)
 
 
 def covering(txn: Txn, of_group: bytes, packed: bytes) -> PendingRun | None:
-    """The run in whose bounds this id lies, whether it holds it or not."""
+    """Return the run whose bounds this id is in, whether the run holds it or not."""
     run = before(txn, of_group, packed)
     return run if run is not None and run.high >= packed else None
 
 
 def before(txn: Txn, of_group: bytes, packed: bytes) -> PendingRun | None:
-    """The last run whose key is at most this id's."""
+    """Return the last run whose key is at most this id's."""
     found = databases.last_up_to(txn, of_group, of_group + packed)
     return PendingRun(*found) if found is not None else None
 
@@ -71,14 +72,14 @@ def last(txn: Txn, of_group: bytes) -> PendingRun | None:
 
 
 def walk(txn: Txn, of_group: bytes, packed: bytes = b"\0" * entry_ids.BYTES) -> Iterator[PendingRun]:
-    """The runs that may hold ids from this one on, in order. Change nothing meanwhile."""
+    """Yield the runs that may hold ids from this one on, in order. Change nothing meanwhile."""
     run = covering(txn, of_group, packed)
     for key, value in databases.items_from(txn, of_group, of_group + packed if run is None else run.key):
         yield PendingRun(key, value)
 
 
 def put(txn: Txn, key: bytes, fate: Fate, ids: bytes) -> None:
-    """Store a run under a key, new or in the place of what was there; without ids it goes."""
+    """Store a run under a key, new or replacing another; without ids, remove it."""
     if ids:
         txn.put(key, _FATE.pack(*fate) + ids)
     else:
@@ -86,7 +87,7 @@ def put(txn: Txn, key: bytes, fate: Fate, ids: bytes) -> None:
 
 
 def add(txn: Txn, of_group: bytes, fate: Fate, ids: bytes) -> None:
-    """Store ids, in order, that lie between two runs, or behind all."""
+    """Store ids, in order, that lie between two runs or after all of them."""
     head = _FATE.pack(*fate)
     for start in range(0, len(ids), MAX_RUN_BYTES):
         txn.put(of_group + ids[start : start + entry_ids.BYTES], head + ids[start : start + MAX_RUN_BYTES])

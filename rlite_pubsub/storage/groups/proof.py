@@ -1,7 +1,7 @@
-"""Whether the records of groups fit each other: consumers and their names, runs of pending entries and what is counted
-of them, released entries in both of their orders, and what is looked for when a timeout is over.
+"""Checks that the records of groups fit each other: consumers and their names, runs of pending entries and their
+counts, released entries in both orders, and the records of entries in flight.
 
-Every transaction leaves them so. What differs is damage, or a bug of this program.
+Every transaction leaves them consistent. A fault is damage, or a bug of this program.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OF_A_GROUP = (databases.CONSUMERS, databases.PENDING, databases.RELEASED, datab
 
 
 def faults(txn: Txn, topics: dict[int, TopicHead]) -> Iterator[str]:
-    """What does not fit. `topics`: all that there are, by number."""
+    """Yield the faults. `topics`: all existing topics, by number."""
     known: set[tuple[int, int]] = set()
     for number, topic in topics.items():
         of_topic = list(groups.of_topic(txn, number))

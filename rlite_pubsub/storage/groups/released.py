@@ -1,9 +1,9 @@
-"""Entries that a group was given and has back: they are in flight no more, and are to be delivered once more.
+"""Entries that came back to a group: they are no longer in flight, and are to be delivered again.
 
     by id    'R', topic u64, group u32, 0 u8, id (16 bytes)                due ms u64, deliveries u64
     by time  'R', topic u64, group u32, 1 u8, due ms u64, id (16 bytes)    empty
 
-Due at 0 is at once. The two change together, here.
+Due at 0 means at once. Both rows change together, here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DUE_BYTES = _DUE.size
 
 
 class Released(NamedTuple):
-    """One of them."""
+    """A released entry."""
 
     id: bytes
     """Packed."""
@@ -35,7 +35,7 @@ class Released(NamedTuple):
 
 
 def prefix(topic: int, group: int) -> bytes:
-    """What the keys of a group's released entries begin with."""
+    """Return the beginning of the keys of a group's released entries."""
     return RELEASED + _GROUP.pack(topic, group)
 
 
@@ -45,7 +45,7 @@ def get(txn: Txn, of_group: bytes, packed: bytes) -> Released | None:
 
 
 def put(txn: Txn, of_group: bytes, entry: Released) -> None:
-    """A new one."""
+    """Add a released entry."""
     txn.put(of_group + _BY_ID + entry.id, _FATE.pack(entry.due_ms, entry.deliveries))
     txn.put(of_group + _BY_TIME + _DUE.pack(entry.due_ms) + entry.id, b"")
 
@@ -56,7 +56,7 @@ def delete(txn: Txn, of_group: bytes, entry: Released) -> None:
 
 
 def due(txn: Txn, of_group: bytes, now_ms: int, limit: int | None) -> list[Released]:
-    """At most `limit` that are due, in the order of their times, and of their ids."""
+    """Return at most `limit` entries that are due, in the order of their times, then of their ids."""
     found: list[Released] = []
     by_time = of_group + _BY_TIME
     for key, _ in databases.items(txn, by_time):
@@ -71,7 +71,7 @@ def due(txn: Txn, of_group: bytes, now_ms: int, limit: int | None) -> list[Relea
 
 
 def first_due_ms(txn: Txn, of_group: bytes, after_ms: int = -1) -> int | None:
-    """When the next one is due, after that time."""
+    """Return when the next one after that time is due."""
     by_time = of_group + _BY_TIME
     start = by_time + _DUE.pack(after_ms + 1)
     key = next((key for key, _ in databases.items_from(txn, by_time, start)), None)
@@ -79,18 +79,18 @@ def first_due_ms(txn: Txn, of_group: bytes, after_ms: int = -1) -> int | None:
 
 
 def count_after(txn: Txn, of_group: bytes, now_ms: int) -> int:
-    """How many are not due yet."""
+    """Return how many are not due yet."""
     by_time = of_group + _BY_TIME
     return sum(1 for _ in databases.items_from(txn, by_time, by_time + _DUE.pack(now_ms + 1)))
 
 
 def first_id(txn: Txn, of_group: bytes) -> bytes | None:
-    """The lowest id, packed."""
+    """Return the lowest id, packed."""
     return next(ids_from(txn, of_group), None)
 
 
 def ids_from(txn: Txn, of_group: bytes, packed: bytes = entry_ids.pack(entry_ids.MIN)) -> Iterator[bytes]:
-    """The ids from this one on, packed, in order. Change nothing meanwhile."""
+    """Yield the packed ids from this one on, in order. Change nothing meanwhile."""
     by_id = of_group + _BY_ID
     for key, _ in databases.items_from(txn, by_id, by_id + packed):
         yield key[len(by_id) :]

@@ -1,1 +1,1 @@
-"""Keys and what they hold."""
+"""Keys and their values."""

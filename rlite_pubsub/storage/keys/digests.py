@@ -1,15 +1,15 @@
-"""What large sets, hashes and their kin have in common: a record for each member under the digest of its name.
+"""The common layout of large sets, hashes and their kin: a record for each member under the digest of its name.
 
     key    database byte, number u64, digest (16 bytes)
 
-The order of digests is the order of walks: SSCAN's and HSCAN's cursor is a place among digests, so a member that is
-there all the time is seen whatever else changes.
+The order of digests is the order of walks: SSCAN's and HSCAN's cursor is a place among digests, so a member that stays
+is seen whatever else changes.
 
-A random member is found without a count of what is before it: digests are spread evenly, so the space of digests is
-cut into stretches of 8 to 16 members on average. One of the stretches is drawn, and taken with a chance of its members
-to `most`; else another one is drawn. So each member has the same chance, as long as no stretch has more than `most`
-members, which does not happen by chance once in a billion draws; a member of one that somebody has overfilled on
-purpose is drawn more rarely than others. It takes three or four draws, whatever the number of members.
+A random member is found without counting what is before it: digests are spread evenly, so the space of digests is cut
+into stretches of 8 to 16 members on average. A stretch is drawn, and accepted with a probability of its members to
+`most`; else another one is drawn. So each member has the same chance, as long as no stretch has more than `most`
+members, which does not happen by chance once in a billion draws; a member of a stretch that somebody has overfilled on
+purpose is drawn more rarely. It takes three or four draws, whatever the number of members.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ DIGEST_BYTES: Final = key_bytes.DIGEST_BYTES
 _digest: Final = key_bytes.digest
 _CURSOR_BYTES: Final = 8
 _PLACE_BYTES: Final = 4
-"""Of a digest, that say in which stretch it is."""
+"""The bytes of a digest that say which stretch it is in."""
 _AVERAGE: Final = 16
 DRAW_STEPS: Final = 50
-"""Steps of a walk that take as long as a draw: where many are wanted, of few, they are picked in a walk."""
+"""How many steps of a walk take as long as a draw: many of few members are picked in a walk."""
 MOST_DRAWS: Final = 1000
-"""For one member: this many are without success only where there are not as many members as is said."""
+"""How many draws for one member fail only if there are fewer members than counted."""
 
 
 _LAST: Final[list[tuple[bytes, bytes]]] = [(b"", _digest(b""))]
-"""The last member and its digest: to change a member is to look for it first."""
+"""The last member and its digest: a change of a member looks for it first."""
 
 
 def digest(member: bytes) -> bytes:
-    """Under which it stands."""
+    """Return the digest under which a member stands."""
     last = _LAST[0]
     if last[0] is member:
         return last[1]
@@ -50,13 +50,13 @@ def digest(member: bytes) -> bytes:
 
 
 def walk(txn: Txn, prefix: bytes) -> Iterator[bytes]:
-    """The value of every member. Change nothing meanwhile."""
+    """Yield the value of every member. Change nothing meanwhile."""
     for _, value in databases.items(txn, prefix):
         yield value
 
 
 def page(txn: Txn, prefix: bytes, cursor: int, count: int) -> tuple[int, list[bytes]]:
-    """A step of a scan: the next cursor, 0 at the end, and the values of about `count` members."""
+    """Do a step of a scan: return the next cursor, 0 at the end, and the values of about `count` members."""
     found: list[bytes] = []
     for key, value in databases.items_from(txn, prefix, prefix + cursor.to_bytes(_CURSOR_BYTES, "big")):
         if len(found) >= count:
@@ -68,7 +68,8 @@ def page(txn: Txn, prefix: bytes, cursor: int, count: int) -> tuple[int, list[by
 
 
 def any_of(txn: Txn, prefix: bytes, count: int) -> bytes:
-    """The value of any of the `count` members, each with the same chance. Raises RecordDamaged if there are fewer."""
+    """Return the value of a random one of the `count` members, each with the same chance. Raises RecordDamaged if there
+    are fewer."""
     bits = stretch_bits(count)
     most = most_in_stretch(count, 1 << bits)
     for _ in range(MOST_DRAWS):
@@ -79,24 +80,24 @@ def any_of(txn: Txn, prefix: bytes, count: int) -> bytes:
 
 
 def stretch_bits(count: int) -> int:
-    """How many bits the number of a stretch has if there are this many members."""
+    """Return how many bits a stretch's number has for this many members."""
     return min((count // _AVERAGE).bit_length(), 8 * _PLACE_BYTES)
 
 
 def most_in_stretch(count: int, stretches: int) -> int:
-    """More members than any of so many stretches has that have `count` together."""
+    """Return a bound that no stretch exceeds, if `count` members are spread over this many."""
     average = count / stretches
     return int(average + 6 * average**0.5 + 6)  # six deviations above the average, and a little
 
 
 def stretch_of(key: bytes, at: int, bits: int) -> int:
-    """The number of the stretch that the digest which stands there in a key is in."""
+    """Return the number of the stretch of the digest that stands at `at` in a key."""
     place = key[at] << 24 | key[at + 1] << 16 | key[at + 2] << 8 | key[at + 3]
     return place >> (8 * _PLACE_BYTES - bits)
 
 
 def stretch(txn: Txn, prefix: bytes, place: int, bits: int) -> list[tuple[bytes, bytes]]:
-    """The records of one of the stretches: keys and values."""
+    """Return the records of one stretch: keys and values."""
     shift = 8 * _PLACE_BYTES - bits
     cursor = txn.cursor()
     if not cursor.set_range(prefix + (place << shift).to_bytes(_PLACE_BYTES, "big") if bits else prefix):
@@ -112,14 +113,14 @@ def stretch(txn: Txn, prefix: bytes, place: int, bits: int) -> list[tuple[bytes,
 
 
 def some_of(txn: Txn, prefix: bytes, count: int, wanted: int) -> list[bytes]:
-    """The values of this many different ones of the `count` members, in no order. Raises RecordDamaged if there
+    """Return the values of this many different ones of the `count` members, in no order. Raises RecordDamaged if there
     are fewer."""
     if wanted >= count:
         return list(walk(txn, prefix))
     if wanted * DRAW_STEPS > count:
         return _picked(txn, prefix, count, sorted(random.sample(range(count), wanted)))
     found: set[bytes] = set()
-    for _ in range(4 * wanted + MOST_DRAWS):  # nearly each draw finds a new one
+    for _ in range(4 * wanted + MOST_DRAWS):  # nearly every draw finds a new one
         if len(found) == wanted:
             return list(found)
         found.add(any_of(txn, prefix, count))
@@ -127,9 +128,8 @@ def some_of(txn: Txn, prefix: bytes, count: int, wanted: int) -> list[bytes]:
 
 
 def many_of(txn: Txn, prefix: bytes, count: int, wanted: int) -> list[bytes]:
-    """This many values, each time that of any of the `count` members, each with the same chance. Raises RecordDamaged
-    if
-    there are fewer members."""
+    """Return this many values, each of a random one of the `count` members with the same chance. Raises RecordDamaged
+    if there are fewer members."""
     if wanted * DRAW_STEPS <= count:
         return [any_of(txn, prefix, count) for _ in range(wanted)]
     found = _picked(txn, prefix, count, sorted(random.choices(range(count), k=wanted)))
@@ -138,7 +138,7 @@ def many_of(txn: Txn, prefix: bytes, count: int, wanted: int) -> list[bytes]:
 
 
 def _picked(txn: Txn, prefix: bytes, count: int, places: list[int]) -> list[bytes]:
-    """The values of the members at these places of a walk."""
+    """Return the values of the members at these places of a walk."""
     found: list[bytes] = []
     values = walk(txn, prefix)
     value: bytes | None = None
@@ -154,5 +154,5 @@ def _picked(txn: Txn, prefix: bytes, count: int, places: list[int]) -> list[byte
 
 
 def fewer(count: int) -> RecordDamaged:
-    """There are not as many members as is said."""
+    """Return the error for fewer members than are counted."""
     return RecordDamaged(f"a key is said to have {count} members, and has fewer")

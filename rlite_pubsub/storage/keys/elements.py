@@ -1,8 +1,8 @@
-"""What large lists hold: one record for each element, in order.
+"""The elements of large lists: one record for each, in order.
 
     key    'L', number u64, index u64    value  the element
 
-Indexes begin in the middle of what 64 bits can say, so that a list grows at both ends. In memory they are counted from
+Indexes begin in the middle of the 64-bit range, so that a list grows at both ends. In memory they are counted from
 there, and so stay small.
 """
 
@@ -26,7 +26,7 @@ _HALF: Final = 1 << 31  # of MIDDLE's upper 32 bits
 
 
 def key(number: int, index: int) -> bytes:
-    """Where an element stands; the record is the element itself."""
+    """Return the key of an element; its record is the element itself."""
     return _pack_key(databases.ELEMENTS, number, (index >> 32) + _HALF, index & 0xFFFFFFFF)
 
 
@@ -37,7 +37,7 @@ def _index_of(key: bytes) -> int:
 
 
 def between(txn: Txn, number: int, start: int, stop: int) -> Iterator[bytes]:
-    """The elements from `start` up to `stop`. Change nothing meanwhile."""
+    """Yield the elements from `start` up to `stop`. Change nothing meanwhile."""
     end = key(number, stop)
     of_list = _NUMBER.pack(databases.ELEMENTS, number)
     for at, element in databases.items_from(txn, of_list, key(number, start)):
@@ -47,8 +47,8 @@ def between(txn: Txn, number: int, start: int, stop: int) -> Iterator[bytes]:
 
 
 def next_to(txn: Txn, number: int, index: int, count: int, most_bytes: int) -> list[tuple[int, bytes, bytes]]:
-    """The records of `count` elements that follow on an index, or (a negative count) that are before it, each with its
-    own index; up to this many bytes, and one more. What a turn has pushed may be missing."""
+    """Return the records of `count` elements after an index, or (if negative) before it, each with its own index; up to
+    this many bytes, and one more. Elements that this turn has pushed may be missing."""
     found: list[tuple[int, bytes, bytes]] = []
     most = abs(count)
     of_list = _NUMBER.pack(databases.ELEMENTS, number)
@@ -75,7 +75,7 @@ def next_to(txn: Txn, number: int, index: int, count: int, most_bytes: int) -> l
 
 
 def backwards(txn: Txn, number: int, start: int, stop: int) -> Iterator[bytes]:
-    """As `between`, the last one first."""
+    """Like `between`, the last one first."""
     first = key(number, start)
     cursor = txn.cursor()
     last = key(number, stop - 1)

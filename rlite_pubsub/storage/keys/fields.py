@@ -1,11 +1,11 @@
-"""What large hashes hold: one record for each field, under its digest (digests.py); and which fields expire, and when.
+"""The fields of large hashes: one record for each, under its digest (digests.py); and which fields expire, and when.
 
     fields          'H', number u64, digest (16 bytes)                due ms u64 (0: never), length of the field u32,
                                                                       the field, its value
     field expiries  'N', number u64, due ms u64, digest (16 bytes)    empty
     expiring        'J', due ms u64, space u32, digest (16 bytes)     empty: so the first field of the key at this place
 
-Of a small hash, whose fields stand in the record of its key, there is no more than its row in `expiring`.
+A small hash, whose fields stand in the record of its key, has only its row in `expiring`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _pack_number: Final = _NUMBER.pack
 _field: Final = key_bytes.field
 _DUE: Final = Struct(">Q")
 HASH_HEAD: Final = Struct(">QQ")
-"""With which the body of a hash's key begins: its number, and when its first field expires."""
+"""The beginning of the body of a hash's key: its number, and when its first field expires."""
 
 
 class Field(NamedTuple):
-    """One of a hash's."""
+    """A field of a hash."""
 
     name: bytes
     value: bytes
@@ -37,7 +37,7 @@ class Field(NamedTuple):
 
 
 class HeldField:
-    """A field in memory, and where it stands."""
+    """A field in memory, and its key."""
 
     __slots__ = ("due_ms", "key", "value")
 
@@ -48,29 +48,29 @@ class HeldField:
 
 
 def prefix(number: int) -> bytes:
-    """With which the keys of a hash's fields begin."""
+    """Return the beginning of the keys of a hash's fields."""
     return _NUMBER.pack(databases.FIELDS, number)
 
 
 def unpack(stored: bytes) -> Field:
-    """What a record holds."""
+    """Return the field in a record."""
     due_ms, length = _VALUE.unpack_from(stored)
     end = _VALUE.size + length
     return Field(stored[_VALUE.size : end], stored[end:], due_ms)
 
 
 def key(number: int, name: bytes) -> bytes:
-    """Where a field stands."""
+    """Return the key of a field."""
     return _pack_number(databases.FIELDS, number) + digests.digest(name)
 
 
 def pack(name: bytes, value: bytes, due_ms: int) -> bytes:
-    """The record of a field."""
+    """Return the record of a field."""
     return _field(name, value, due_ms)
 
 
 def set_due(txn: Txn, number: int, key: bytes, before_ms: int, after_ms: int) -> None:
-    """Move the field that stands under this key in the order of its hash's expiries; 0 is never."""
+    """Move a field, by its key, in the order of its hash's expiries; 0 is never."""
     if before_ms == after_ms:
         return
     of_hash = _NUMBER.pack(databases.FIELD_EXPIRIES, number)
@@ -82,12 +82,12 @@ def set_due(txn: Txn, number: int, key: bytes, before_ms: int, after_ms: int) ->
 
 
 def walk(txn: Txn, number: int) -> Iterator[Field]:
-    """Every field. Change nothing meanwhile."""
+    """Yield every field. Change nothing meanwhile."""
     return map(unpack, digests.walk(txn, prefix(number)))
 
 
 def first_due_ms(txn: Txn, number: int) -> int:
-    """When the first of the fields expires; 0: none does."""
+    """Return when the first of the fields expires; 0: none does."""
     of_hash = _NUMBER.pack(databases.FIELD_EXPIRIES, number)
     for key, _ in databases.items(txn, of_hash):
         return int(_DUE.unpack_from(key, len(of_hash))[0])
@@ -95,7 +95,7 @@ def first_due_ms(txn: Txn, number: int) -> int:
 
 
 def over(txn: Txn, number: int, now_ms: int, limit: int) -> list[Field]:
-    """At most `limit` fields whose time is over, the longest over first."""
+    """Return at most `limit` expired fields, the longest expired first."""
     found: list[bytes] = []
     of_hash = _NUMBER.pack(databases.FIELD_EXPIRIES, number)
     for key, _ in databases.items(txn, of_hash):
@@ -114,7 +114,7 @@ def over(txn: Txn, number: int, now_ms: int, limit: int) -> list[Field]:
 
 
 def set_expiring(txn: Txn, before: bytes, after: bytes) -> None:
-    """Move a hash in the order of `expiring`; what `expiring` has made, or nothing."""
+    """Move a hash in the order of `expiring`: each argument is a row made by `expiring`, or empty."""
     if before:
         txn.delete(databases.EXPIRING + before)
     if after:
@@ -122,17 +122,17 @@ def set_expiring(txn: Txn, before: bytes, after: bytes) -> None:
 
 
 def expiring(due_ms: int, place: bytes) -> bytes:
-    """The row of the key at this place; nothing for one that has no field that expires."""
+    """Return the row of the key at this place; empty for one without expiring fields."""
     return _DUE.pack(due_ms) + place if due_ms else b""
 
 
 def row_of(body: bytes, place: bytes) -> bytes:
-    """The row of a hash with this body; nothing where none of its fields expires."""
+    """Return the row of a hash with this body; empty if none of its fields expires."""
     return expiring(HASH_HEAD.unpack_from(body)[1], place)
 
 
 def due(txn: Txn, now_ms: int, limit: int) -> list[bytes]:
-    """At most `limit` rows of hashes with a field whose time is over."""
+    """Return at most `limit` rows of hashes with an expired field."""
     found: list[bytes] = []
     for key, _ in databases.items(txn, databases.EXPIRING):
         row = key[1:]
@@ -143,5 +143,5 @@ def due(txn: Txn, now_ms: int, limit: int) -> list[bytes]:
 
 
 def place_of(row: bytes) -> bytes:
-    """The place of the key to which a row belongs."""
+    """Return the place of the key that a row belongs to."""
     return row[_DUE.size :]

@@ -1,8 +1,8 @@
-"""What nobody can reach any more, and is removed a little at a time: flushed spaces and deleted topics.
+"""Unreachable records, removed a little at a time: flushed spaces and deleted topics.
 
     key  'X', kind u8, number u64    value empty
 
-To delete a topic of a million entries, or to flush a database, is one record here; `sweep` does the rest in steps.
+Deleting a topic of a million entries, or flushing a database, writes one record here; `sweep` does the rest in steps.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def exists(txn: Txn) -> bool:
 
 
 def sweep(txn: Txn, limit: int, cold_due_ms: int) -> int:
-    """Remove at most about `limit` records; how many. None: there is no garbage. Files of the cold store become due."""
+    """Remove about `limit` records at most; return how many, None if there is no garbage. Files of the cold store
+    become due."""
     removed = 0
     for key, _ in list(databases.items(txn, databases.GARBAGE)):
         kind, number = _NUMBER.unpack_from(key, 1)
@@ -67,7 +68,7 @@ def sweep(txn: Txn, limit: int, cold_due_ms: int) -> int:
 
 
 def _sweep_space(txn: Txn, space: int, limit: int) -> int:
-    """Its keys, and what hangs on them."""
+    """Remove a space's keys, and what belongs to them."""
     found = []
     for key, value in databases.items(txn, databases.KEYS + _SPACE.pack(space)):
         found.append((key, key_records.unpack(value)))
@@ -85,7 +86,7 @@ def _sweep_space(txn: Txn, space: int, limit: int) -> int:
 
 
 def sweep_topic(txn: Txn, number: int) -> None:
-    """Remove all of a topic at once: it is known to be small, and to have no blocks."""
+    """Remove a topic at once: it is known to be small, and to have no blocks."""
     _sweep_topic(txn, number, 1 << 62, 0)
     txn.delete(databases.GARBAGE + _NUMBER.pack(TOPIC, number))
 

@@ -1,5 +1,5 @@
-"""What keys of records are made of, how they sort, and the record of a field. Where this package was compiled it is
-_key_bytes.c; else the hashlib, struct and bisect modules."""
+"""The bytes of keys, their order, and the record of a field. In a compiled package this is _key_bytes.c; otherwise the
+hashlib, struct and bisect modules."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Final
 DIGEST_BYTES: Final = 16
 SCORE_BYTES: Final = 8
 LONG_BYTES: Final = 440
-"""Of a longer member the place has this many, its digest, and behind that the member itself."""
+"""How much of a longer member its place has; its digest follows, and then the member itself."""
 _SCORE: Final = Struct(">d")
 _FIELD: Final = Struct(">QI")
 _OTHER_BITS: Final = bytes(range(255, -1, -1))
-"""For each byte the one with all other bits."""
+"""For each byte the one with all bits inverted."""
 
 
 def pure_digest(name: bytes) -> bytes:
@@ -46,23 +46,23 @@ def pure_take_out(words: list[bytes], word: bytes) -> bool:
 
 
 digest: Callable[[bytes], bytes]
-"""Of a name or a member: BLAKE2b."""
+"""The digest of a name or a member: BLAKE2b."""
 place: Callable[[float, bytes], bytes]
 """8 bytes that sort as scores do, the two zeros being one, and the member."""
 members_of: Callable[[list[bytes]], list[bytes]]
-"""The members that stand at these places."""
+"""Returns the members that stand at these places."""
 field: Callable[[bytes, bytes, int], bytes]
 """The record of a field: when it expires, the length of its name, the name, the value."""
 left_of: Callable[[list[bytes], bytes], int]
-"""How many of these, which are in order, are less."""
+"""Returns how many of these, which are in order, are less."""
 right_of: Callable[[list[bytes], bytes], int]
-"""How many are not greater."""
+"""Returns how many are not greater."""
 put_in: Callable[[list[bytes], bytes], None]
-"""One more among these, which are in order and stay so."""
+"""Adds one to these, which are in order and stay so."""
 take_out: Callable[[list[bytes], bytes], bool]
-"""One less; whether it was there."""
+"""Removes one; returns whether it was there."""
 in_order: Callable[[Iterable[bytes]], list[bytes]]
-"""The same in order; they are different from each other."""
+"""Returns them in order; they are distinct."""
 try:
     from rlite_pubsub.storage.keys import _key_bytes
 except ImportError:

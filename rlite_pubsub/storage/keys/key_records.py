@@ -1,14 +1,14 @@
-"""The keys of the 16 (or more) databases, whatever they hold; and when they expire.
+"""The keys of the 16 (or more) databases, of all types; and when they expire.
 
     spaces    'D', database u16                  space u32, keys u64, keys with an expiry u64
     keys      'K', space u32, digest (16 bytes)  type u8, flags u8, expires ms u64 (0: never), modified u64,
                                                  name length u32, name, body
     expiries  'E', expires ms u64, space u32, digest
 
-A key stands under the digest of its name, so that SCAN's cursor can be a place among digests, that names of any length
-are alike, and that RANDOMKEY is a look-up. A database is a space: to flush it is to give it a new one, to swap two is
-to swap their spaces; what stands in a space that nobody has any more is garbage (garbage.py).
-`modified` is the id of the transaction that wrote the record: for WATCH over processes.
+A key stands under the digest of its name, so that SCAN's cursor can be a place among digests, names of any length are
+alike, and RANDOMKEY is a look-up. A database is a space: flushing gives it a new one, swapping two databases swaps
+their spaces; what stands in a space that no database has any more is garbage (garbage.py). `modified` is the id of the
+transaction that wrote the record: for WATCH over processes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SET: Final = 4
 HASH: Final = 5
 SORTED_SET: Final = 6
 NUMBERED: Final = frozenset((TOPIC, LIST, SET, HASH, SORTED_SET))
-"""Types whose bodies begin with a number, under which their content stands; 0: it stands in the body."""
+"""Types whose bodies begin with a number, under which their contents stand; 0: they stand in the body."""
 
 DIGEST_BYTES: Final = key_bytes.DIGEST_BYTES
 _digest: Final = key_bytes.digest
@@ -41,7 +41,7 @@ _EXPIRY: Final = Struct(">Q")
 
 
 class Space(NamedTuple):
-    """A database's present space, and what is counted of it."""
+    """A database's present space, and its counts."""
 
     number: int
     size: int
@@ -49,7 +49,7 @@ class Space(NamedTuple):
 
 
 class KeyRecord(NamedTuple):
-    """What the store has of one key."""
+    """A key's record."""
 
     type: int
     flags: int
@@ -60,12 +60,12 @@ class KeyRecord(NamedTuple):
 
 
 def place(space: int, name: bytes) -> bytes:
-    """Where a name stands: space and digest."""
+    """Return where a name stands: space and digest."""
     return _SPACE.pack(space) + _digest(name)
 
 
 def space(txn: Txn, database: int) -> Space:
-    """The database's space; number 0 for one that has never held anything."""
+    """Return the database's space; number 0 for one that has never held anything."""
     found = txn.get(databases.SPACES + _DATABASE.pack(database))
     return Space(*_SPACE_RECORD.unpack(found)) if found is not None else Space(0, 0, 0)
 
@@ -75,7 +75,7 @@ def put_space(txn: Txn, database: int, record: Space) -> None:
 
 
 def spaces(txn: Txn) -> dict[int, Space]:
-    """Every database that has ever held something."""
+    """Return the spaces of all databases that have ever held something."""
     return {
         _DATABASE.unpack_from(key, 1)[0]: Space(*_SPACE_RECORD.unpack(value))
         for key, value in databases.items(txn, databases.SPACES)
@@ -83,12 +83,12 @@ def spaces(txn: Txn) -> dict[int, Space]:
 
 
 def new_space(txn: Txn) -> int:
-    """A number that no database has ever had."""
+    """Return a number that no database has ever had."""
     return _next(txn, databases.LAST_SPACE)
 
 
 def new_topic(txn: Txn) -> int:
-    """A number that no topic has ever had."""
+    """Return a number that no topic has ever had."""
     return _next(txn, databases.LAST_TOPIC)
 
 
@@ -104,17 +104,17 @@ def get(txn: Txn, place: bytes) -> KeyRecord | None:
 
 
 def pack(type: int, flags: int, expires_ms: int, modified: int, name: bytes, body: bytes) -> bytes:
-    """What the store has of one key."""
+    """Return the record of a key."""
     return _pack_head(type, flags, expires_ms, modified, len(name)) + name + body
 
 
 def put(txn: Txn, place: bytes, value: bytes) -> None:
-    """`value` is packed."""
+    """Write a key; `value` is packed."""
     txn.put(databases.KEYS + place, value)
 
 
 def put_all(txn: Txn, values: list[tuple[bytes, bytes]]) -> None:
-    """As `put`, of each (place, value)."""
+    """Write several keys: each (place, value)."""
     if len(values) == 1:
         place, value = values[0]
         txn.put(databases.KEYS + place, value)
@@ -133,13 +133,13 @@ def unpack(value: bytes) -> KeyRecord:
 
 
 def head(value: bytes) -> tuple[int, int, bytes]:
-    """(type, expires ms, name) without the body, which may be large."""
+    """Return (type, expires ms, name) without the body, which may be large."""
     type_, _, expires_ms, _, length = _HEAD.unpack_from(value)
     return type_, expires_ms, value[_HEAD.size : _HEAD.size + length]
 
 
 def walk(txn: Txn, space: int, digest: bytes = b"") -> Iterator[tuple[bytes, int, int, bytes]]:
-    """(digest, type, expires ms, name) of the keys of a space, from this digest on. Change nothing meanwhile."""
+    """Yield (digest, type, expires ms, name) of the keys of a space, from this digest on. Change nothing meanwhile."""
     of_space = databases.KEYS + _SPACE.pack(space)
     cursor = txn.cursor()
     if cursor.set_range(of_space + digest):
@@ -158,7 +158,7 @@ def set_expiry(txn: Txn, place: bytes, before_ms: int, after_ms: int) -> None:
 
 
 def expired(txn: Txn, now_ms: int, limit: int) -> list[tuple[int, bytes]]:
-    """(when, place) of at most `limit` keys whose time is over, the longest over first."""
+    """Return (when, place) of at most `limit` expired keys, the longest expired first."""
     found: list[tuple[int, bytes]] = []
     for when, place in expiring_from(txn, 0):
         if when > now_ms or len(found) == limit:
@@ -168,7 +168,7 @@ def expired(txn: Txn, now_ms: int, limit: int) -> list[tuple[int, bytes]]:
 
 
 def expiry_range(txn: Txn) -> tuple[int, int] | None:
-    """When the first and the last key expire, of all databases; None where none does."""
+    """Return when the first and the last key of all databases expire; None if none does."""
     cursor = txn.cursor()
     if not cursor.set_range(databases.EXPIRIES) or not cursor.key().startswith(databases.EXPIRIES):
         return None
@@ -178,7 +178,8 @@ def expiry_range(txn: Txn) -> tuple[int, int] | None:
 
 
 def expiring_from(txn: Txn, when_ms: int, place: bytes = b"") -> Iterator[tuple[int, bytes]]:
-    """(when, place) of the keys that expire, in the order of expiries, from there on. Change nothing meanwhile."""
+    """Yield (when, place) of the keys that expire, in the order of expiries, from there on. Change nothing
+    meanwhile."""
     for key, _ in databases.items_from(txn, databases.EXPIRIES, databases.EXPIRIES + _EXPIRY.pack(when_ms) + place):
         yield _EXPIRY.unpack_from(key, 1)[0], key[1 + _EXPIRY.size :]
 

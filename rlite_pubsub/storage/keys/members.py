@@ -1,4 +1,4 @@
-"""What large sets hold: one record for each member, under its digest (digests.py).
+"""The members of large sets: one record for each, under its digest (digests.py).
 
     key    'M', number u64, digest (16 bytes)    value  the member
 """
@@ -18,31 +18,31 @@ _pack_number: Final = _NUMBER.pack
 
 
 class HeldMember:
-    """A member in memory, and where it stands."""
+    """A member in memory, and its key."""
 
     __slots__ = ("at", "key", "member")
 
     def __init__(self, key: bytes, member: bytes) -> None:
         self.key = key
         self.member = member
-        self.at = -1  # in the list from which members are drawn; -1: it is not in there
+        self.at = -1  # its place in the list from which members are drawn; -1: none
 
 
 def prefix(number: int) -> bytes:
-    """With which the keys of a set's members begin."""
+    """Return the beginning of the keys of a set's members."""
     return _NUMBER.pack(databases.MEMBERS, number)
 
 
 def key(number: int, member: bytes) -> bytes:
-    """Where a member stands; the record is the member itself."""
+    """Return the key of a member; its record is the member itself."""
     return _pack_number(databases.MEMBERS, number) + digests.digest(member)
 
 
 def stretch_of(key: bytes, bits: int) -> int:
-    """In which of digests.py's stretches a member is, from where it stands."""
+    """Return the stretch (digests.py) of a member, from its key."""
     return digests.stretch_of(key, _NUMBER.size, bits)
 
 
 def walk(txn: Txn, number: int) -> Iterator[bytes]:
-    """Every member. Change nothing meanwhile."""
+    """Yield every member. Change nothing meanwhile."""
     return digests.walk(txn, prefix(number))

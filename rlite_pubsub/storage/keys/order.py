@@ -1,11 +1,11 @@
-"""The order of one large sorted set as a turn works on it: the nodes of ranks.py, in memory as far as they are needed.
+"""The order of one large sorted set during a turn: the nodes of ranks.py, in memory as far as they are needed.
 
-A node is read when somebody first comes by, and is then held. A member is put into its node, and the nodes above learn
-how many it has when somebody asks for a rank, or in `settle`, which writes each node that was changed once, however
-often that was. A node that has become too large is split at once; small ones are joined in `settle`.
+A node is read when it is first needed, and is then held. A member is put into its node, and the nodes above learn how
+many it has when a rank is asked for, or in `settle`, which writes each changed node once, however often it was changed.
+A node that has become too large is split at once; small ones are joined in `settle`.
 
-Call `settle` before the set's record is written, which says how many levels there are, before anybody walks over the
-records, and before the nodes are let go. What is held is true as long as nobody else has committed (keyspace/part.py).
+Call `settle` before writing the set's record, which says how many levels there are, before walking over the records,
+and before letting the nodes go. What is held is valid as long as nobody else has committed (keyspace/part.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rlite_pubsub.storage.errors import RecordDamaged
 from rlite_pubsub.storage.keys import key_bytes, ranks, words
 from rlite_pubsub.storage.keys.rows import Rows
 
-_left_of: Final = key_bytes.left_of  # compiled code finds what is its own without a look-up
+_left_of: Final = key_bytes.left_of  # compiled code finds its own names without a look-up
 _right_of: Final = key_bytes.right_of
 _put_in: Final = key_bytes.put_in
 _take_out: Final = key_bytes.take_out
@@ -27,12 +27,12 @@ _MOST_BYTES: Final = ranks.MOST_BYTES
 _WORD_BYTES: Final = ranks.WORD_BYTES
 _POST_BYTES: Final = ranks.WORD_BYTES + ranks.COUNT_BYTES
 _HELD_BYTES: Final = 60
-"""What a word takes in memory beside its bytes, about."""
+"""About how much memory a word takes beside its bytes."""
 _HELD_NODE_BYTES: Final = 500
 
 
 class OrderNode:
-    """One node."""
+    """A node."""
 
     __slots__ = ("below", "bound", "counted", "counts", "is_changed", "is_gone", "is_stored", "level", "places", "size")
 
@@ -40,21 +40,21 @@ class OrderNode:
         self.level = level
         self.bound = bound
         self.places: list[bytes] = []  # of members; above level 0 the bounds of the nodes below
-        self.counts: list[int] = []  # above level 0: members of each node below
-        self.below: list[OrderNode | None] = []  # above level 0: these nodes; None: it was not read yet
+        self.counts: list[int] = []  # above level 0: the number of members of each node below
+        self.below: list[OrderNode | None] = []  # above level 0: these nodes; None: not read yet
         self.size = 0  # bytes of its words
-        self.counted = -1  # on level 0: how many members the node above counts; -1: as many as there are
-        self.is_changed = False  # since it was written
+        self.counted = -1  # on level 0: how many members the node above counts; -1: the actual number
+        self.is_changed = False  # changed since it was written
         self.is_stored = False  # there is a record under its key
-        self.is_gone = False  # it has joined another one
+        self.is_gone = False  # it was joined with another one
 
     @property
     def members(self) -> int:
-        """How many there are."""
+        """The number of members."""
         return sum(self.counts) if self.level else len(self.places)
 
     def split(self) -> OrderNode:
-        """Give up the second half."""
+        """Give up the second half, as a new node."""
         places = self.places
         word_bytes = _POST_BYTES if self.level else _WORD_BYTES
         at, size = 0, 0
@@ -73,14 +73,14 @@ class OrderNode:
         return right
 
     def join(self, right: OrderNode) -> None:
-        """Take over what the next one has."""
+        """Take over the contents of the next node."""
         self.places += right.places
         self.counts += right.counts
         self.below += right.below
         self.size += right.size
 
     def packed(self) -> bytes:
-        """Its record."""
+        """Return its record."""
         if self.level:
             posts = [ranks.pack_post(count, self.places[at]) for at, count in enumerate(self.counts)]
             return words.pack(posts)
@@ -88,7 +88,7 @@ class OrderNode:
 
 
 class Order:
-    """Of one sorted set. Raises RecordDamaged where counts are not those of what is counted."""
+    """The order of one sorted set. Raises RecordDamaged if its counts are wrong."""
 
     __slots__ = ("_changed", "_gone", "_prefix", "_rows", "_top", "_uncounted", "levels", "number")
 
@@ -99,17 +99,17 @@ class Order:
         self._rows = rows
         self._top: OrderNode | None = None
         self._changed: list[OrderNode] = []  # not written yet
-        self._uncounted: list[OrderNode] = []  # on level 0: the nodes above count other members than it has
-        self._gone: list[bytes] = []  # keys of records that have to go
+        self._uncounted: list[OrderNode] = []  # on level 0: the nodes above count another number of members
+        self._gone: list[bytes] = []  # keys of records to remove
 
     def begin(self) -> None:
-        """The set is new, and has no records."""
+        """Begin a new set, which has no records."""
         self._top = OrderNode(0, b"")
 
     # -- changing
 
     def add(self, txn: Txn, place: bytes) -> None:
-        """A member that is not there, by its place."""
+        """Add a member that is not there, by its place."""
         node = self._leaf(txn, place)
         if node.counted < 0:
             node.counted = len(node.places)
@@ -125,7 +125,7 @@ class Order:
             self._split(txn, node)
 
     def remove(self, txn: Txn, place: bytes) -> None:
-        """A member that is there."""
+        """Remove a member that is there."""
         node = self._leaf(txn, place)
         if node.counted < 0:
             node.counted = len(node.places)
@@ -139,8 +139,8 @@ class Order:
             self._change(node)
 
     def take(self, txn: Txn, count: int, *, highest: bool) -> list[bytes]:
-        """Remove this many members, which there are, from the end with the highest, or else the lowest scores; their
-        places, beginning with the one at that end."""
+        """Remove this many existing members from the end with the highest, or else the lowest scores; return their
+        places, beginning at that end."""
         found: list[bytes] = []
         while len(found) < count:
             node = self._highest(txn)
@@ -167,7 +167,7 @@ class Order:
             if more == count:
                 return some
             found += some
-        if len(found) < count:  # behind nodes that are empty, and stay so for now
+        if len(found) < count:  # after nodes that are empty, and stay so for now
             self._count(txn)
             more = count - len(found)
             rest = self.places(txn, self._highest(txn).members - more if highest else 0, more)
@@ -177,7 +177,7 @@ class Order:
         return found
 
     def _leave(self, txn: Txn, leaf: OrderNode) -> bool:
-        """A node at an end is empty: it joins its neighbour, if the same node is above both."""
+        """Join an empty node at an end with its neighbour, if both are under the same node."""
         if leaf.counted >= 0:
             self._tell(txn, leaf)
         return leaf is not self._top and len(self._above(txn, leaf).places) > 1 and bool(self._join(txn, leaf).places)
@@ -188,7 +188,7 @@ class Order:
             self._changed.append(node)
 
     def _split(self, txn: Txn, node: OrderNode) -> None:
-        """It has too many words; what is above it counts them all."""
+        """Split a node with too many words; the node above counts all of them."""
         members = node.members
         right = node.split()
         self._change(node)
@@ -217,7 +217,7 @@ class Order:
             self._split(txn, above)
 
     def _join(self, txn: Txn, node: OrderNode) -> OrderNode:
-        """It has few words, and becomes one with a neighbour if there is room; what is above it."""
+        """Join a node of few words with a neighbour, if there is room; return the node above."""
         above = self._above(txn, node)
         turn = _right_of(above.places, node.bound) - 1
         if turn:
@@ -245,14 +245,14 @@ class Order:
         return above
 
     def _count(self, txn: Txn) -> None:
-        """Have the nodes above know how many members there are."""
+        """Bring the counts of the nodes above up to date."""
         uncounted, self._uncounted = self._uncounted, []
         for leaf in uncounted:
             if leaf.counted >= 0:  # else it was told already
                 self._tell(txn, leaf)
 
     def _tell(self, txn: Txn, leaf: OrderNode) -> None:
-        """Have those above a node of level 0 know how many members it has."""
+        """Bring the counts above one node of level 0 up to date."""
         more = len(leaf.places) - leaf.counted
         leaf.counted = -1
         if not more:
@@ -267,7 +267,7 @@ class Order:
             node = below
 
     def settle(self, txn: Txn) -> None:
-        """Bring what has changed into the transaction."""
+        """Write what has changed."""
         if not self._changed:
             return
         self._count(txn)
@@ -303,13 +303,13 @@ class Order:
             txn.cursor().putmulti([(key, records[key]) for key in key_bytes.in_order(records)])
 
     def let_go(self) -> None:
-        """Hold nothing. All must have been written."""
+        """Drop all nodes from memory. All must have been written."""
         self._top = None
 
     # -- reading
 
     def count_before(self, txn: Txn, bound: bytes) -> int:
-        """How many members stand before a place."""
+        """Return how many members stand before a place."""
         if self._uncounted:
             self._count(txn)
         total = 0
@@ -322,7 +322,7 @@ class Order:
         return total + _left_of(node.places, bound)
 
     def places(self, txn: Txn, start: int, count: int) -> list[bytes]:
-        """Those of this many members, from the one of this rank on. All of them must be there."""
+        """Return the places of this many members, from this rank on. All of them must exist."""
         if self._uncounted:
             self._count(txn)
         found: list[bytes] = []
@@ -349,8 +349,8 @@ class Order:
         return found
 
     def _of_rank(self, txn: Txn, rank: int) -> tuple[OrderNode, int]:
-        """The node above the one that the member of this rank is in, or that one, if there is none above; and the
-        rank there."""
+        """Return the node above the one that holds this rank, or that one if there is none above; and the rank within
+        it."""
         node = self._highest(txn)
         while node.level > 1:
             turn = self._turn(node, rank)
@@ -360,7 +360,7 @@ class Order:
         return node, rank
 
     def _turn(self, node: OrderNode, rank: int) -> int:
-        """In which of the nodes below the member of this rank is."""
+        """Return which of the nodes below holds this rank."""
         for turn, count in enumerate(node.counts):
             if rank < count:
                 return turn
@@ -368,8 +368,8 @@ class Order:
         raise _damaged(self.number)
 
     def walk(self, txn: Txn, start: int, count: int, *, backwards: bool) -> Iterator[bytes]:
-        """As `places`, without holding what it passes; `backwards` towards the first one. All must have been settled;
-        change nothing meanwhile."""
+        """Like `places`, without holding the nodes it passes; `backwards` towards the first one. All must have been
+        settled; change nothing meanwhile."""
         if count <= 0:
             return
         first = self.places(txn, start, 1)[0]
@@ -399,7 +399,7 @@ class Order:
         return top
 
     def _leaf(self, txn: Txn, place: bytes) -> OrderNode:
-        """The node of level 0 that a place is in."""
+        """Return the node of level 0 that a place is in."""
         node = self._top
         if node is None:
             node = self._highest(txn)
@@ -410,7 +410,7 @@ class Order:
         return node
 
     def _above(self, txn: Txn, wanted: OrderNode) -> OrderNode:
-        """What counts a node, which is not the highest."""
+        """Return the node that counts a node, which is not the highest."""
         level, bound = wanted.level + 1, wanted.bound
         node = self._highest(txn)
         while node.level > level:
@@ -418,7 +418,7 @@ class Order:
         return node
 
     def _under(self, txn: Txn, node: OrderNode, turn: int) -> OrderNode:
-        """One of the nodes below."""
+        """Return one of the nodes below."""
         below = node.below[turn]
         if below is not None:
             return below

@@ -1,7 +1,7 @@
-"""Whether the records of keys fit each other: spaces and what is counted of them, expiries, what large values hold, the
-order of sorted sets; and whether everything that hangs on a number belongs to a key of its kind.
+"""Checks that the records of keys fit each other: spaces and their counts, expiries, the contents of large values, the
+order of sorted sets; and that every number belongs to a key of its kind.
 
-Every transaction leaves them so. What differs is damage, or a bug of this program.
+Every transaction leaves them consistent. A fault is damage, or a bug of this program.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Owner(NamedTuple):
 
 
 def faults(txn: Txn) -> Iterator[str]:
-    """What does not fit."""
+    """Yield the faults."""
     spaces = key_records.spaces(txn)
     names = Counter(space.number for space in spaces.values() if space.number)  # 0: it has never held anything
     yield from (f"space {number} belongs to {count} databases" for number, count in names.items() if count > 1)
@@ -83,7 +83,7 @@ def faults(txn: Txn) -> Iterator[str]:
 
 
 def owners(txn: Txn) -> Iterator[tuple[int, Owner]]:
-    """Every number that a key has, those of flushed spaces among them."""
+    """Yield every number that a key has, including those of flushed spaces."""
     for place, record in _records(txn):
         if record.type in key_records.NUMBERED and (number := _NUMBER.unpack_from(record.body)[0]):
             yield number, Owner(place, record)
@@ -99,7 +99,7 @@ def _told(place: bytes, record: KeyRecord) -> str:
 
 
 def _garbage(txn: Txn) -> tuple[set[int], set[int]]:
-    """Spaces and numbers that are being swept, and numbers of topics that are on their way in."""
+    """Return the spaces and numbers that are being swept, and the numbers of topics that are on their way in."""
     found: tuple[set[int], set[int]] = (set(), set())
     for key, _ in databases.items(txn, databases.GARBAGE):
         found[key[1]].add(_NUMBER.unpack_from(key, 2)[0])
@@ -108,7 +108,7 @@ def _garbage(txn: Txn) -> tuple[set[int], set[int]]:
 
 
 def _of_orders(txn: Txn) -> Iterator[str]:
-    """When keys, and first fields, expire: each row has its key, and means what that says."""
+    """Check the orders of expiries, of keys and of first fields: each row has its key, and its record says the same."""
     for key, _ in databases.items(txn, databases.EXPIRIES):
         found = key_records.get(txn, key[1 + _EXPIRY_BYTES :])
         if found is None or found.expires_ms != _DUE.unpack_from(key, 1)[0]:
@@ -121,7 +121,8 @@ def _of_orders(txn: Txn) -> Iterator[str]:
 
 
 def _of_numbers(txn: Txn) -> Iterator[str]:
-    """Each number has one key, and everything under a number is of that key's kind, or is being swept."""
+    """Check that each number has one key, and that every record under a number is of that key's kind, or is being
+    swept."""
     kinds: dict[int, int] = {}
     for number, owner in owners(txn):
         if number in kinds:
@@ -137,7 +138,7 @@ def _of_numbers(txn: Txn) -> Iterator[str]:
                 yield f"there are rows {database!r} of number {number}, and no key of that kind has it"
 
 
-# -- what each kind holds
+# -- the contents of each kind
 
 
 def _of_list(txn: Txn, place: bytes, record: KeyRecord) -> Iterator[str]:
@@ -232,7 +233,7 @@ def _level(txn: Txn, number: int, level: int) -> list[tuple[bytes, list[bytes]]]
 
 
 def _out_of_bounds(nodes: list[tuple[bytes, list[bytes]]]) -> Iterator[str]:
-    """What stands in a node that would not be looked for there."""
+    """Yield what stands in a node where it would not be looked for."""
     if nodes and nodes[0][0]:
         yield "no first node"
     ends = [bound for bound, _ in nodes[1:]]

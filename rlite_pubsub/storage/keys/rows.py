@@ -1,10 +1,10 @@
-"""What a turn has changed of one large collection, and its transaction does not have yet.
+"""A turn's changes of one large collection that its transaction does not have yet.
 
-The same member is often changed more than once in a turn, and so is what is counted over many of them. So the records
-are gathered, and written once, in the order of their keys: when the key's own record is written, at the turn's end, or
-before anybody walks over them. A single record is read through `get`, which knows what is still to be written.
+The same member is often changed more than once in a turn, and so are counts over many of them. So the records are
+gathered, and written once, in the order of their keys: when the key's own record is written, at the turn's end, or
+before a walk over them. A single record is read through `get`, which knows what is still to be written.
 
-Beside them a collection holds in memory what it has read or made of its content; `held_bytes` says about how much.
+A collection also holds in memory what it has read or made of its contents; `held_bytes` is about how much.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys import key_bytes
 
 _MOST_BYTES: Final = 4 << 20
-"""Of one collection, that wait to be written: a script or a transaction may go on for long."""
+"""The bytes of one collection that wait to be written, at most: a script or a transaction may go on for long."""
 _in_order: Final = key_bytes.in_order
 _ROW_BYTES: Final = 200
-"""What one takes in memory beside its value, about."""
+"""About how much memory one takes beside its value."""
 
 
 class Rows:
@@ -27,12 +27,12 @@ class Rows:
     __slots__ = ("_bytes", "_changed", "held_bytes")
 
     def __init__(self) -> None:
-        self._changed: dict[bytes, bytes | None] = {}  # None: there is to be no such record
+        self._changed: dict[bytes, bytes | None] = {}  # None: the record is to be removed
         self._bytes = 0
         self.held_bytes = 0
 
     def get(self, txn: Txn, key: bytes) -> bytes | None:
-        """As the turn has left it."""
+        """Return a record as the turn has left it."""
         changed = self._changed
         if changed and key in changed:
             return changed[key]
@@ -40,25 +40,25 @@ class Rows:
         return found
 
     def changes(self, key: bytes) -> bool:
-        """Whether the store has something else under this key, or nothing."""
+        """Return whether the turn has changed this key."""
         return key in self._changed
 
     def put(self, txn: Txn, key: bytes, value: bytes) -> None:
-        """It is to be written."""
+        """Write a row later."""
         self._changed[key] = value
         self._bytes += _ROW_BYTES + len(value)
         if self._bytes > _MOST_BYTES:
             self.write(txn)
 
     def delete(self, txn: Txn, key: bytes) -> None:
-        """It is to be removed, if it is there."""
+        """Remove a row later, if it is there."""
         self._changed[key] = None
         self._bytes += _ROW_BYTES
         if self._bytes > _MOST_BYTES:
             self.write(txn)
 
     def write(self, txn: Txn) -> None:
-        """Bring what is gathered into the transaction, which writes."""
+        """Write the gathered rows in the transaction."""
         changed = self._changed
         if not changed:
             return
@@ -78,6 +78,6 @@ class Rows:
             txn.cursor().putmulti(kept)
 
     def forget(self) -> None:
-        """What is gathered is not wanted any more: the collection goes."""
+        """Forget the gathered rows: the collection is removed."""
         self._changed = {}
         self._bytes = 0

@@ -1,4 +1,4 @@
-"""What large sorted sets hold: the score of each member, under the member's digest (digests.py).
+"""The members of large sorted sets: each one's score, under its digest (digests.py).
 
     key    'e', number u64, digest (16 bytes)    value  score f64, member
 
@@ -20,27 +20,27 @@ _pack_number: Final = _NUMBER.pack
 
 
 def prefix(number: int) -> bytes:
-    """With which the keys of a sorted set's members begin."""
+    """Return the beginning of the keys of a sorted set's members."""
     return _NUMBER.pack(databases.SCORES, number)
 
 
 def unpack(value: bytes) -> tuple[bytes, float]:
-    """A member and its score."""
+    """Return a member and its score."""
     return value[_SCORE.size :], float(_SCORE.unpack_from(value)[0])
 
 
 def key(number: int, member: bytes) -> bytes:
-    """Where a member's score stands."""
+    """Return the key of a member's score."""
     return _pack_number(databases.SCORES, number) + digests.digest(member)
 
 
 def pack(score: float, member: bytes) -> bytes:
-    """The record of a member."""
+    """Return the record of a member."""
     return _pack_score(score) + member
 
 
 class HeldScore:
-    """A member's score in memory, and where it stands."""
+    """A member's score in memory, and its key."""
 
     __slots__ = ("key", "score")
 

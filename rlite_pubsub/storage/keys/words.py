@@ -1,4 +1,4 @@
-"""Several strings in one record: how a small list, set or hash stands in the record of its key.
+"""Several strings in one record: the form of a small list, set or hash in the record of its key.
 
     count u32, the length of each u32, the strings
 """
@@ -19,13 +19,13 @@ def _lengths(count: int) -> Struct:
 
 
 def pack(words: Sequence[bytes]) -> bytes:
-    """This many strings in one."""
+    """Pack strings into one."""
     count = len(words)
     return _lengths(count).pack(count, *map(len, words)) + b"".join(words)
 
 
 def unpack(packed: bytes, at: int) -> list[bytes]:
-    """The strings that stand from `at` to the end."""
+    """Return the strings from `at` to the end."""
     count = _COUNT.unpack_from(packed, at)[0]
     head = _lengths(count)
     words = []

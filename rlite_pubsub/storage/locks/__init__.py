@@ -1,1 +1,1 @@
-"""The locks of writers, between processes and between threads, and the order in which they wait."""
+"""The locks of writers, between processes and between threads, and the order in which writers wait."""

@@ -1,7 +1,7 @@
-"""A mutex for systems whose libc has none that processes can share and that is let go of when its holder dies (macOS).
+"""A mutex for systems whose libc has none that processes can share and that is released when its holder dies (macOS).
 
-It promises what mutex.py does, by flock on a file of its own, at the price of a system call. The process that has it
-stands in memory, instead of the thread: that of one that was killed stays there until the next one takes it.
+It promises the same as mutex.py, by flock on a file of its own, at the price of a system call. Memory holds the process
+that has it, instead of the thread: the id of one that was killed stays there until the next one takes it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _open: WeakSet[FileMutex] = WeakSet()
 
 
 class FileMutex:
-    """One, at a place of a mapped file, and at a path."""
+    """A mutex, at a place of a mapped file, and at a path."""
 
     def __init__(self, path: Path, memory: mmap, place: int) -> None:
-        """Raises OSError."""
+        """Open its file. Raises OSError."""
         self._words = memoryview(memory)[place : place + _WORDS_BYTES].cast("Q")
         self._descriptor = permissions.opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         self._inside = Lock()  # flock does not tell the threads of a process apart
@@ -34,11 +34,11 @@ class FileMutex:
         _open.add(self)
 
     def make(self) -> None:
-        """Make it, free. Nobody may use it meanwhile."""
+        """Initialise it, free. Nobody may use it meanwhile."""
         self._words[0] = 0
 
     def take(self) -> int:
-        """Take it at once. 0: this thread has it now; EBUSY: somebody else has."""
+        """Take it at once. Returns 0 if this thread has it now, EBUSY if somebody else has."""
         if not self._inside.acquire(blocking=False):
             return errno.EBUSY
         try:
@@ -54,18 +54,18 @@ class FileMutex:
         return 0
 
     def unlock(self) -> int:
-        """Let it go, in the thread that has taken it."""
+        """Release it, in the thread that has taken it."""
         self._words[0] = self._thread = 0
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         self._inside.release()
         return 0
 
     def try_lock(self) -> bool:
-        """Take it, if that can be done at once."""
+        """Take it if that is possible at once; return whether it was."""
         return self.take() == 0
 
     def lock(self, seconds: float) -> bool:
-        """Take it, after waiting for so long at most; False if it was not to be had."""
+        """Take it, waiting this long at most; return False if that failed."""
         end = time.monotonic() + seconds
         while not self.try_lock():
             left_s = end - time.monotonic()
@@ -75,19 +75,19 @@ class FileMutex:
         return True
 
     def holder(self) -> int:
-        """The process that has it, or had it when it was killed; 0: nobody has."""
+        """Return the process that has it, or had it when it was killed; 0: nobody has."""
         return self._words[0]
 
     def is_mine(self) -> bool:
-        """Whether this thread has it."""
+        """Return whether this thread has it."""
         return self._thread == get_ident()
 
     def took(self, code: int) -> bool:
-        """Whether `take` has answered that this thread has it."""
+        """Return whether the code of `take` says that this thread has it."""
         return code == 0
 
     def close(self) -> None:
-        """Use it no more: its holder has released it."""
+        """Stop using it: its holder has released it."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -1,7 +1,7 @@
-"""Where transactions pass, and where a change of the map (or a fork) waits until none of this process is open.
+"""The gate that transactions pass, and where a change of the map (or a fork) waits until this process has none open.
 
 LMDB leaves both to its caller: a map that is replaced under an open transaction is a crash, and so is a fork in the
-middle of one. A second transaction in the same thread would wait for the first one's end, forever: it is refused.
+middle of one. A second transaction in the same thread would wait forever for the first one's end: it is refused.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class NestedTransaction(RuntimeError):
 
 
 class Gate:
-    """Many may be inside at a time, or one with all to itself.
+    """Lets many in at a time, or one alone.
 
-    The way in and out is taken with every message, and without a lock as long as nobody wants to be alone: one notes
-    that it is inside and then looks for an owner, the other becomes the owner and then looks who is inside, so that one
-    of them sees the other.
+    Every message goes in and out, without a lock as long as nobody wants to be alone: one thread notes that it is
+    inside and then looks for an owner, the other becomes the owner and then looks who is inside, so that one of them
+    sees the other.
     """
 
     def __init__(self) -> None:
@@ -47,14 +47,14 @@ class Gate:
             self.tell_owner()
 
     def tell_owner(self) -> None:
-        """Somebody has left while one wants to be alone."""
+        """Tell the thread that wants to be alone that somebody has left."""
         with self._changed:
             self._changed.notify_all()
 
-    __enter__, __exit__ = enter, leave  # which gets errors, and ignores them
+    __enter__, __exit__ = enter, leave  # it gets errors, and ignores them
 
     def enter_after_owner(self, me: int) -> None:
-        """It has entered while one wants to be alone: wait outside."""
+        """Wait outside: it has entered while another thread wants to be alone."""
         with self._changed:
             while self.owner and self.owner != me:
                 self.inside.discard(me)
@@ -64,7 +64,8 @@ class Gate:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep others out, wait for those inside to leave (but for this thread itself), and let all in afterwards."""
+        """Keep others out, wait for those inside to leave (except this thread itself), and let everyone in
+        afterwards."""
         me = get_ident()
         with self._changed:
             while self.owner:
@@ -78,7 +79,8 @@ class Gate:
             self.reopen()
 
     def shut(self, patience_s: float) -> bool:
-        """Keep others out until `reopen`; False, and it is as it was, if those inside do not leave in time."""
+        """Keep others out until `reopen`. Returns False, with everything as before, if those inside do not leave in
+        time."""
         with self._changed:
             if not self._changed.wait_for(lambda: not self.owner, patience_s):
                 return False

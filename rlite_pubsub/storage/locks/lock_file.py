@@ -1,7 +1,7 @@
-"""LMDB's lock file: a table of readers in shared memory. And locks on our files, for which nobody waits too long.
+"""LMDB's lock file, a table of readers in shared memory; and locks on our files that nobody waits too long for.
 
-LMDB gives the file its length and no blocks. To write to it on a full disk is then a SIGBUS, and that is the end of the
-process; with its blocks taken beforehand, the full disk is an error that can be told.
+LMDB gives the file its length but no blocks. Writing to it on a full disk is then a SIGBUS, which ends the process;
+with its blocks taken beforehand, the full disk is an error that can be reported.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.0002, 0.005
 
 
 def take(descriptor: int, path: Path, patience_s: float) -> None:
-    """Lock an open file for us alone, until it is closed. Raises StoreHeld, which names the holder, and OSError."""
+    """Lock an open file exclusively until it is closed. Raises StoreHeld, which names the holder, and OSError."""
     began = time.monotonic()
     pause_s = _FIRST_PAUSE_S
     while True:
@@ -57,7 +57,7 @@ def take(descriptor: int, path: Path, patience_s: float) -> None:
 
 
 def holder_of(file: int | Path) -> int:
-    """The process that has locked this file; 0 if none has, or the kernel does not say."""
+    """Return the process that has locked this file; 0 if none has, or the kernel does not say."""
     try:
         inode = os.stat(file).st_ino
         lines = Path("/proc/locks").read_text().splitlines()

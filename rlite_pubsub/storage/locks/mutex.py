@@ -1,9 +1,9 @@
-"""A mutex in memory that processes share: it can be tried, it says who holds it, and it is let go of when its holder
-dies, however it dies.
+"""A mutex in shared memory: it can be tried, it names its holder, and it is released when its holder dies, in whatever
+way.
 
-It is libc's own: a pthread mutex that is shared and robust, as LMDB's are. To take and to let go one that is free costs
-0.2 us, and no system call. What the kernel and libc agree on tells who holds it: a word of the mutex is the number of
-the thread. Which word that is differs from one libc to the next, so it is looked for.
+It is libc's own: a shared and robust pthread mutex, as LMDB's are. Taking and releasing a free one costs 0.2 us, and no
+system call. The protocol between kernel and libc reveals the holder: a word of the mutex is the number of the thread.
+Which word that is differs between libcs, so it is looked for.
 
 The thread that locks must unlock. A thread that locks twice waits for itself.
 """
@@ -22,14 +22,14 @@ from threading import get_native_id
 from typing import cast
 
 SIZE_BYTES = 64
-"""What is set aside for one; libc needs 40 to 48."""
+"""The bytes reserved for one; libc needs 40 to 48."""
 _PROCESS_SHARED = _ROBUST = 1
 THREAD = 0x3FFFFFFF
-"""Of that word; the other bits say that somebody waits, or that the holder has died."""
-_here = ctypes.PyDLL(None)  # what is over at once keeps Python's lock
-_aside = ctypes.CDLL(None)  # what waits lets others have it
+"""The bits of that word that are the holder; the others say that somebody waits, or that the holder has died."""
+_here = ctypes.PyDLL(None)  # quick calls keep Python's lock
+_aside = ctypes.CDLL(None)  # calls that wait release it
 IS_TO_BE_HAD = hasattr(_here, "pthread_mutexattr_setrobust")
-"""Whether libc has such mutexes. macOS's has none: file_mutex.py."""
+"""Whether libc has such mutexes. macOS has none: see file_mutex.py."""
 _clocklock = getattr(_aside, "pthread_mutex_clocklock", None)
 _PAUSE_S = 0.0002
 _Memory = ctypes.c_char * SIZE_BYTES
@@ -40,18 +40,18 @@ class _Time(ctypes.Structure):
 
 
 class Mutex:
-    """One, at a place of a mapped file. Many processes may have it mapped; one of them has made it."""
+    """A mutex, at a place of a mapped file. Many processes may have it mapped; one of them has made it."""
 
     def __init__(self, memory: mmap, place: int) -> None:
         self._memory = _Memory.from_buffer(memory, place)
         self._words = memoryview(memory)[place : place + SIZE_BYTES].cast("I")
         self.take = partial(_here.pthread_mutex_trylock, self._memory)
-        """Take it at once. 0: this thread has it now; `took` says what all else means."""
+        """Take it at once. Returns 0 if this thread has it now; `took` explains the other codes."""
         self.unlock = partial(_here.pthread_mutex_unlock, self._memory)
-        """Let it go, in the thread that has taken it."""
+        """Release it, in the thread that has taken it."""
 
     def make(self) -> None:
-        """Make it, free. Nobody may use it meanwhile, or have used it before without letting it go."""
+        """Initialise it, free. Nobody may use it meanwhile, or have used it before without releasing it."""
         attributes = ctypes.create_string_buffer(SIZE_BYTES)
         _check(_here.pthread_mutexattr_init(attributes))
         _check(_here.pthread_mutexattr_setpshared(attributes, _PROCESS_SHARED))
@@ -59,13 +59,12 @@ class Mutex:
         _check(_here.pthread_mutex_init(self._memory, attributes))
 
     def try_lock(self) -> bool:
-        """Take it, if that can be done at once."""
+        """Take it if that is possible at once; return whether it was."""
         code: int = self.take()
         return not code or self.took(code)
 
     def lock(self, seconds: float) -> bool:
-        """Take it, after waiting for so long at most, whatever becomes of the wall clock; False if it was not to be
-        had."""
+        """Take it, waiting this long at most, whatever happens to the wall clock; return False if that failed."""
         end = time.monotonic() + seconds
         if _clocklock is None:
             return self._tried_until(end)
@@ -74,7 +73,7 @@ class Mutex:
         return not code or self.took(code)
 
     def _tried_until(self, end: float) -> bool:
-        """As libc would wait, where it can do so by the wall clock only: that may be set back meanwhile."""
+        """Wait as libc would, where libc can wait by the wall clock only, which may be set back meanwhile."""
         while not self.try_lock():
             left_s = end - time.monotonic()
             if left_s <= 0:
@@ -83,16 +82,16 @@ class Mutex:
         return True
 
     def holder(self) -> int:
-        """The thread that has it, as the kernel numbers threads; 0: nobody has."""
+        """Return the thread that has it, as the kernel numbers threads; 0: nobody has."""
         return self._words[OWNER] & THREAD
 
     def is_mine(self) -> bool:
-        """Whether this thread has it."""
+        """Return whether this thread has it."""
         return self.holder() == get_native_id()
 
     def took(self, code: int) -> bool:
-        """Whether libc has answered that this thread has it."""
-        if code == errno.EOWNERDEAD:  # what it protects is LMDB's, which sees to that by itself
+        """Return whether libc's code says that this thread has it."""
+        if code == errno.EOWNERDEAD:  # LMDB's data is what it protects, and LMDB recovers that by itself
             _check(_here.pthread_mutex_consistent(self._memory))
             return True
         if code in (errno.EBUSY, errno.ETIMEDOUT):
@@ -106,10 +105,10 @@ def _check(code: int) -> None:
 
 
 def mapped(path: Path, size_bytes: int) -> Sequence[int]:
-    """The first bytes of a file that this process has mapped into its memory, as words; zeros where it has not. Nobody
-    may look at them once it is mapped no more.
+    """Return the first bytes of a file that this process has mapped into its memory, as words; zeros if it has not.
+    Nobody may use them once it is unmapped.
 
-    To open the file once more would not do: LMDB's locks on its files are lost as soon as any descriptor is closed.
+    Opening the file once more would not do: LMDB's locks on its files are lost as soon as any descriptor is closed.
     """
     inode = os.stat(path).st_ino
     for line in Path("/proc/self/maps").read_text(errors="replace").splitlines():
@@ -121,7 +120,7 @@ def mapped(path: Path, size_bytes: int) -> Sequence[int]:
 
 
 def _find_owner() -> int:
-    """In which word of a mutex its holder stands."""
+    """Return the word of a mutex that holds its owner."""
     words = ctypes.create_string_buffer(SIZE_BYTES)
     attributes = ctypes.create_string_buffer(SIZE_BYTES)
     _check(_here.pthread_mutexattr_init(attributes))

@@ -6,17 +6,16 @@ LMDB's is free then. A writer that cannot have it learns who has (`StoreHeld`):
  - a loop, which others wait for, after a moment (`is_loop`): it does something else, and asks again (`is_free`).
  - anybody else when its patience is over.
 
-Readers have such a lock, too, for an instant each: LMDB's of its table of readers. Nobody takes it but LMDB; here is
-seen whether somebody is stopped in it (`check_readers`), before LMDB would wait for that one, forever.
+Readers hold a lock, too, for an instant each: LMDB's lock of its table of readers. Only LMDB takes it; `check_readers`
+sees whether a process is stopped inside it, before LMDB would wait for that one forever.
 
-It belongs to a thread. A process that has the store open alone does without it: how often the store has been opened
-stands in shared memory, and as long as that is the number of our own opening there is nobody else. A process that
-comes makes
-the locks, moves that number, and looks at LMDB's lock, too: the one that was alone until then may be in the middle of
-something.
+It belongs to a thread. A process that has the store open alone does without it: shared memory holds how often the store
+has been opened, and as long as that is the number of our own opening there is nobody else. A process that comes makes
+the locks, moves that number, and looks at LMDB's lock, too: the one that was alone until then may be in the middle of a
+write.
 
-A loop may lend a thread of its own process the right to write (`lend`), for a large write: until that gives it back the
-loop is notified, as it is when another process writes.
+A loop may lend the right to write to a thread of its own process (`lend`), for a large write: until the thread gives it
+back, the loop gets StoreHeld, as it does when another process writes.
 
     writer.lock    openings u64 | made u64 | 48 bytes of nothing | mutex of live.mdb | mutex of data.mdb    (64 each)
 """
@@ -44,13 +43,13 @@ if TYPE_CHECKING:
 
 FILE_NAME = "writer.lock"
 PATIENCE_S = 5.0
-"""The directive `writer-patience`, where nobody has said anything else."""
+"""The directive `writer-patience`, unless it is set."""
 MOMENT_S = 0.001
-"""A loop waits for so long where the holder is stopped, or can't be seen."""
+"""How long a loop waits if the holder is stopped, or cannot be seen."""
 MOMENTS_S = 0.010
-"""And for so long where it is at work."""
+"""How long if it is running."""
 WHOLE_S = 0.2
-"""Or for this long in the middle of what must not be interrupted."""
+"""How long in the middle of what must not be interrupted."""
 _SLICE_S = 0.05
 """Longer waits are divided, because signals are handled between two waits."""
 _OPENINGS, _MADE = 0, 1
@@ -71,14 +70,14 @@ class Holder(NamedTuple):
     pid: int
     name: str
     state: str
-    """As the kernel has it, `T (stopped)`; `? (unknown)` where it can't be seen from here."""
+    """The kernel's word for it, `T (stopped)`; `? (unknown)` if it cannot be seen from here."""
 
     def __str__(self) -> str:
         return f"process {self.pid} ({self.name}), which is {self.state}"
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it is not about to end what it does."""
+        """True if it is not about to finish."""
         return self.state[:1] in _STOPPED
 
 
@@ -86,13 +85,13 @@ class WriterLocks:
     """The writer's locks of one store, as one process has it open."""
 
     def __init__(self, folder: Path, *, is_alone: bool) -> None:
-        """To be called while nobody else opens the store. Raises StoreUnwritable."""
+        """Open the locks; call it while nobody else opens the store. Raises StoreUnwritable."""
         self._folder = folder
         path = folder / FILE_NAME
         try:
             descriptor = permissions.opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
             try:
-                take_blocks(descriptor, 0, _BYTES)  # on a full disk an error now, and not a SIGBUS later
+                take_blocks(descriptor, 0, _BYTES)  # on a full disk this is an error now, instead of a SIGBUS later
                 self._memory = mmap.mmap(descriptor, _BYTES)
             finally:
                 os.close(descriptor)
@@ -107,11 +106,11 @@ class WriterLocks:
             self.numbers[_MADE] = 1
         self.numbers[_OPENINGS] += 1
         self.alone = self.numbers[_OPENINGS] if is_alone else -1
-        """What `numbers[0]` is as long as no other process has opened the store."""
+        """The value of `numbers[0]` as long as no other process has opened the store."""
 
     def mutex(self, name: str) -> Mutex | FileMutex:
-        """That of an environment, by the name of its file."""
-        from rlite_pubsub.storage.locks.mutex import IS_TO_BE_HAD, Mutex  # who is alone needs none
+        """Return an environment's mutex, by the name of its file."""
+        from rlite_pubsub.storage.locks.mutex import IS_TO_BE_HAD, Mutex  # a process that is alone needs none
 
         if IS_TO_BE_HAD:
             return Mutex(self._memory, _PLACES[name])
@@ -120,7 +119,7 @@ class WriterLocks:
         return FileMutex(self._folder / f"{name}-writer", self._memory, _PLACES[name])
 
     def close(self) -> None:
-        """Once its environments are closed."""
+        """Close the locks, once the environments are closed."""
         self.numbers.release()
         with suppress(BufferError):  # a thread may be looking at a mutex: the memory goes with the last one
             self._memory.close()
@@ -136,23 +135,23 @@ class WriterLock:
         self.alone = locks.alone
         self.patience_s = PATIENCE_S
         self.is_loop = False
-        """Others wait for who writes here: it must not wait."""
+        """Others wait for this process's writer: it must not wait."""
         self.loop_patience_s = MOMENTS_S
-        """What a loop has for a holder that is not stopped."""
+        """A loop's patience with a holder that is not stopped."""
         self.line = 0
-        """This many stand in line for it, in this process. They are asked in order, and others not before them."""
+        """How many stand in line for it, in this process. They are served in order, and others not before them."""
         self.is_line_served = False
-        self.held_since: float | None = None  # by the monotonic clock: it was not to be had then, nor later
+        self.held_since: float | None = None  # by the monotonic clock: since when it could not be had
         self.is_lent = False
-        """A thread of this process, and nobody else in it, may write."""
+        """Only a thread of this process, and nobody else in it, may write."""
         self.given_back_at = 0.0  # by the monotonic clock
         self._lent_at = 0.0
-        self._borrower = 0  # that thread, as the kernel has it; 0: it has not said so yet
-        self._keeper = 0  # the thread that keeps it, as Python has it; see `kept`
+        self._borrower = 0  # that thread's kernel id; 0: not known yet
+        self._keeper = 0  # the thread that keeps it, in Python's numbering; see `kept`
         self.release: Callable[[], int] = _not_taken
-        """Let it go, in the thread that has taken it."""
+        """Release it, in the thread that has taken it."""
         self._take: Callable[[], int] = _not_open
-        self._is_clear = False  # nobody is in the middle of something that it has begun without this lock
+        self._is_clear = False  # nobody is in the middle of a write that began without this lock
         self._mutex: Mutex | FileMutex | None = None
         self._lmdb: Sequence[int] = _NOBODY  # the beginning of LMDB's lock file
         self._lmdb_word = _LMDB_WRITER_AT
@@ -161,8 +160,8 @@ class WriterLock:
         self._seen = (0, 0)
 
     def take(self) -> bool:
-        """Take it, in this thread. False: it is not needed, for no other process has the store open, or this thread
-        keeps it. Raises StoreHeld."""
+        """Take it, in this thread. Returns False if that is not needed, because no other process has the store open, or
+        because this thread keeps it. Raises StoreHeld."""
         if self.is_lent:
             self._check_loan()
         if self.numbers[_OPENINGS] == self.alone or (self._keeper and self._keeper == get_ident()):
@@ -195,37 +194,37 @@ class WriterLock:
             self.release()
 
     def wait_for_holder(self, patience_s: float) -> None:
-        """How long, at most, a thread waits for it."""
+        """Let threads wait this long for it, at most."""
         self.patience_s = patience_s
         self.is_loop = False
 
     def wait_for_nobody(self) -> None:
-        """Others wait for the thread that takes it, so it gets StoreHeld at once."""
+        """Do not wait for it: others wait for the thread that takes it, which gets StoreHeld at once."""
         self.is_loop = True
 
     def begin_whole(self) -> None:
-        """What comes now, up to `end_whole`, is all of a piece: a loop waits for a moment more."""
+        """Begin an atomic part, up to `end_whole`: a loop waits a little longer."""
         self.loop_patience_s = WHOLE_S
 
     def end_whole(self) -> None:
-        """It is over."""
+        """End the atomic part."""
         self.loop_patience_s = MOMENTS_S
 
     def begin_serving(self) -> None:
-        """A thread that takes it now is in line, and it is its turn."""
+        """Note that a thread that takes it now is in line, and its turn has come."""
         self.is_line_served = True
 
     def end_serving(self) -> None:
-        """A thread that takes it now stands behind those in line."""
+        """Note that a thread that takes it now stands behind those in line."""
         self.is_line_served = False
 
     def release_if_mine(self) -> None:
-        """As `release`, where an interrupt may have come before it was known whether it was taken."""
+        """Like `release`, if an interrupt may have come before it was known whether it was taken."""
         if self._mutex is not None and self._mutex.is_mine() and self._keeper != get_ident():
             self._mutex.unlock()
 
     def check(self) -> None:
-        """Asked by code that is about to write, before it does anything that could not be undone. Raises StoreHeld."""
+        """Check that it can be had, before a write does anything that could not be undone. Raises StoreHeld."""
         if self.is_lent:
             self._check_loan()
         if self.numbers[_OPENINGS] == self.alone:
@@ -237,7 +236,7 @@ class WriterLock:
             self.release()
 
     def check_readers(self) -> None:
-        """Asked before reading. Raises StoreHeld if a process is stopped that was about to read."""
+        """Check before reading that no process is stopped that was about to read. Raises StoreHeld."""
         if self.numbers[_OPENINGS] == self.alone:
             return
         if self._mutex is None:
@@ -258,7 +257,7 @@ class WriterLock:
             time.sleep(MOMENT_S / 10)
 
     def is_free(self) -> bool:
-        """Whether it can be had now. While others keep taking it, this waits for a moment."""
+        """Return whether it can be had now. While others keep taking it, this waits for a moment."""
         if self.is_lent:
             return False
         if self.numbers[_OPENINGS] == self.alone:
@@ -276,7 +275,7 @@ class WriterLock:
         return is_free
 
     def close(self) -> None:
-        """Nobody of this process writes any more."""
+        """Close it: nobody in this process writes any more."""
         self._mutex = None
         self.release, self._take = _not_taken, _not_open
         self.numbers, self.alone = _NOBODY_ELSE, 0
@@ -294,11 +293,11 @@ class WriterLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether it is known that the loop can't have it."""
+        """True if it is known that the loop cannot have it."""
         return self.is_lent or self.held_since is not None
 
     def held_s(self) -> float:
-        """For how long it could not be had."""
+        """Return for how long it could not be had."""
         if self.is_lent:
             return time.monotonic() - self._lent_at
         return time.monotonic() - self.held_since if self.held_since is not None else 0.0
@@ -323,34 +322,34 @@ class WriterLock:
         return holder is not None and holder.is_stopped
 
     def held(self) -> StoreHeld:
-        """The error for a writer that cannot have it."""
+        """Return the error for a writer that cannot have it."""
         thread = self._opened().holder() or self._lmdb_holder()
         return StoreHeld(self._path, partial(said, thread, self._path, self.held_s()))
 
     # -- a thread beside the loop
 
     def lend(self) -> None:
-        """Called by a loop: from now on another thread writes, which says so (`borrow`), until it gives it back. Raises
-        StoreHeld where it is lent already."""
+        """Lend it to another thread, which calls `borrow`, until that gives it back. Called by a loop. Raises StoreHeld
+        if it is lent already."""
         self.check()
-        if self.is_lent:  # by another loop of this process, which has the same store
+        if self.is_lent:  # by another loop of this process, on the same store
             raise self.held()
         self.is_lent = True
         self._borrower = 0
         self._lent_at = time.monotonic()
 
     def borrow(self) -> None:
-        """This is the thread."""
+        """Make this the borrowing thread."""
         self._borrower = get_native_id()
 
     def give_back(self) -> None:
-        """It has ended what it wrote; or it could not begin."""
+        """Give it back: the thread has finished writing, or could not begin."""
         self.given_back_at = time.monotonic()
         self.is_lent = False
 
     @property
     def is_written_here(self) -> bool:
-        """Whether such a thread is in the middle of writing: it does not stop by itself, and comes to its end."""
+        """True if such a thread is writing: it does not stop by itself, and comes to its end."""
         return self.is_lent and 0 != self._borrower == self._writing_thread()
 
     def _writing_thread(self) -> int:
@@ -359,28 +358,28 @@ class WriterLock:
 
     @property
     def is_hurried(self) -> bool:
-        """Whether others wait for this thread, so that it must not wait."""
+        """True if others wait for this thread, so that it must not wait."""
         return self.is_loop and not (self.is_lent and self._borrower == get_native_id())
 
     def _check_loan(self) -> None:
-        """Raises StoreHeld."""
+        """Raise StoreHeld if it is lent to another thread."""
         if self.is_hurried:
             raise self.held()
 
     def _in_hand(self) -> tuple[int, int]:
-        """What is another pair as soon as it has been let go."""
+        """Return a pair that changes as soon as it is released."""
         assert self._mutex is not None
         return self._mutex.holder() or self._lmdb_holder(), self._lmdb[_LMDB_COMMIT_AT]
 
     def _lmdb_holder(self) -> int:
-        """The holder of LMDB's own lock, which may have begun without this one."""
+        """Return the holder of LMDB's own lock, which may have begun without this one."""
         return self._lmdb[self._lmdb_word] & self._thread_bits
 
     def _opened(self) -> Mutex | FileMutex:
         if self._mutex is None:
             from rlite_pubsub.storage.locks.mutex import IS_TO_BE_HAD, OWNER, THREAD, mapped  # as above
 
-            if IS_TO_BE_HAD:  # LMDB's are such mutexes, too; else nobody knows who has them
+            if IS_TO_BE_HAD:  # LMDB's are such mutexes, too; else the holder is unknown
                 self._lmdb = mapped(self._path.with_name(self._path.name + "-lock"), _BYTES)
             self._lmdb_word, self._readers_word = _LMDB_WRITER_AT + OWNER, _LMDB_READERS_AT + OWNER
             self._thread_bits = THREAD
@@ -390,7 +389,7 @@ class WriterLock:
 
 
 def _not_open() -> int:
-    return errno.EBUSY  # the one that waits for it opens it
+    return errno.EBUSY  # the thread that waits for it opens it
 
 
 def _not_taken() -> int:
@@ -398,13 +397,13 @@ def _not_taken() -> int:
 
 
 def said(thread: int, path: Path, seconds: float) -> str:
-    """Describes the holder, after waiting for so long."""
+    """Return a text that describes the holder, after waiting for this long."""
     holder = str(_seen(thread)) if thread else "another process, which has ended just now"
     return f"{holder}, has been writing to {path} for {seconds:.1f} seconds"
 
 
 def _seen(thread: int) -> Holder:
-    """What the kernel says of a thread's process."""
+    """Return what the kernel says of a thread's process."""
     try:
         lines = Path(f"/proc/{thread}/status").read_text(errors="replace").splitlines()
     except OSError:

@@ -1,8 +1,7 @@
-"""subscriber -> how much may wait in its mailbox, and what becomes of more. In live.mdb.
+"""subscriber -> how much may wait in its mailbox, and what happens beyond that. In live.mdb.
 
-It is the owner's: a process writes it when it joins and whenever its settings change, so that a publisher that puts
-something
-into the mailbox can keep to it. One without a record has the default.
+It belongs to the owner: a process writes it when it joins and whenever its settings change, so that a publisher that
+puts something into the mailbox can keep to it. One without a record has the default.
 
     key    'l' | subscriber u64
     value  hard bytes u64 | soft bytes u64 | soft seconds u32 | drops oldest u8
@@ -22,8 +21,8 @@ _VALUE = Struct(">QQIB")
 
 
 class Allowance(NamedTuple):
-    """`hard_bytes` at once, `soft_bytes` for `soft_seconds`; 0 is no limit. Beyond, the oldest messages go and the
-    subscriber is told how many, or it is cut off."""
+    """`hard_bytes` at once, `soft_bytes` for `soft_seconds`; 0 is no limit. Beyond that the oldest messages are dropped
+    and the subscriber is told how many, or it is cut off."""
 
     hard_bytes: int
     soft_bytes: int = 0
@@ -32,12 +31,12 @@ class Allowance(NamedTuple):
 
     @property
     def least_bytes(self) -> int:
-        """A mailbox that holds less is not looked at."""
+        """Mailboxes that hold less than this are not looked at."""
         return min(self.hard_bytes or maxsize, self.soft_bytes or maxsize)
 
 
 DEFAULT = Allowance(1 << 30)
-"""As client-output-buffer-limit says where nobody sets it."""
+"""The default of client-output-buffer-limit."""
 
 
 def put(txn: Txn, subscriber: int, allowance: Allowance) -> None:
@@ -54,7 +53,7 @@ def get(txn: Txn, subscriber: int) -> Allowance:
 
 
 def least_bytes(txn: Txn) -> int:
-    """The smallest allowance in the store: no mailbox that holds less is at its limit."""
+    """Return the smallest allowance in the store: no mailbox that holds less is at its limit."""
     said = [_unpack(value).least_bytes for _, value in databases.items(txn, databases.ALLOWANCES)]
     return min(*said, DEFAULT.hard_bytes) if said else DEFAULT.hard_bytes
 

@@ -1,5 +1,5 @@
-"""The note of a letter for a durable subscriber: how many messages went before it, how many it holds, and in which
-forms each of them is received, in their order.
+"""The note on a letter for a durable subscriber: how many messages went before it, how many it holds, and in which
+forms each of them is received, in order.
 
     +---------------------+--------------+------------------------------------------+
     | messages before u64 | messages u32 | forms: 0 (by its name), or               |
@@ -24,7 +24,7 @@ Forms = tuple[bytes | None, ...]
 
 
 class Note(NamedTuple):
-    """As it was packed."""
+    """A note, unpacked."""
 
     before: int
     messages: int
@@ -56,24 +56,24 @@ def unpack(note: bytes) -> Note:
 
 
 def count(packed_forms: bytes) -> int:
-    """How many times a message is received in these packed forms."""
+    """Return how many times a message is received in these packed forms."""
     return len(unpack(pack(0, 0, packed_forms)).forms)
 
 
 def after(note: bytes, read: int) -> bytes:
-    """The note of a letter for a durable subscriber once this many of its messages are read."""
+    """Return the note of a letter for a durable subscriber once this many of its messages are read."""
     whole = unpack(note)
     received = read * len(whole.forms)
     return pack(whole.before + received, whole.messages - received, pack_forms(whole.forms))
 
 
 def next_before(txn: Txn, mailbox: Mailbox) -> int:
-    """What the next letter of this mailbox has before it."""
+    """Return how many messages the next letter of this mailbox has before it."""
     last = mailboxes.last_note(txn, mailbox)
     return 0 if last is None else sum(_HEAD.unpack_from(last))
 
 
 def waiting_messages(txn: Txn, mailbox: Mailbox, after_sequence: int = 0) -> int:
-    """How many messages stand in the mailbox, behind this sequence."""
+    """Return how many messages stand in the mailbox after this sequence."""
     first = mailboxes.first_note(txn, mailbox, after_sequence)
     return 0 if first is None else next_before(txn, mailbox) - int(_HEAD.unpack_from(first)[0])

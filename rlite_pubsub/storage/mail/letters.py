@@ -1,4 +1,4 @@
-"""What publishers put into the mailboxes of other processes: a run of messages to one name.
+"""Letters, which publishers put into the mailboxes of other processes: a run of messages to one name.
 
     +---------+-----------+------------+------+---------------------------------------+
     | kind u8 | count u32 | name u32   | name | count times: $ length CRLF payload CRLF |
@@ -16,7 +16,7 @@ _HEAD: Final = Struct(">BII")
 
 
 class MessageRun(NamedTuple):
-    """Messages to one name; `messages` is how many; `body` their framed payloads."""
+    """Messages to one name; `messages` is how many, `body` their framed payloads."""
 
     kind: int
     messages: int
@@ -25,24 +25,24 @@ class MessageRun(NamedTuple):
 
 
 def pack(kind: int, name: bytes, tails: list[bytes]) -> bytes:
-    """Each tail is `<length>\\r\\n<payload>`."""
+    """Pack a run; each tail is `<length>\\r\\n<payload>`."""
     return b"%b%b$%b\r\n" % (_HEAD.pack(kind, len(tails), len(name)), name, b"\r\n$".join(tails))
 
 
 def pack_one(kind: int, name: bytes, payload: bytes) -> bytes:
-    """A run of a single message."""
+    """Pack a run of a single message."""
     return b"%b%b$%d\r\n%b\r\n" % (_HEAD.pack(kind, 1, len(name)), name, len(payload), payload)
 
 
 def unpack(letter: bytes) -> MessageRun:
-    """The run that was packed."""
+    """Return the run that was packed."""
     kind, count, name_bytes = _HEAD.unpack_from(letter)
     end = _HEAD.size + name_bytes
     return MessageRun(kind, count, letter[_HEAD.size : end], letter[end:])
 
 
 def tails(run: MessageRun) -> list[bytes]:
-    """The messages of a run as they were packed, from length to length: it does not matter what the payloads hold."""
+    """Return the messages of a run as they were packed, from length to length: the payloads may hold anything."""
     body, found, at = run.body, [], 0
     while at < len(body):
         newline = body.index(b"\r\n", at)

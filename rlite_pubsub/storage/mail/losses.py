@@ -1,10 +1,10 @@
-"""subscriber -> what it has lost and has not been told yet, by channel.
+"""subscriber -> what it has lost and has not been told of yet, by channel.
 
 Of a durable subscriber in data.mdb. Of a process in live.mdb: there a byte stands before each channel, its kind as in
 letters.py.
 
-key    'g' | subscriber u64 | name part of the channel
-value  messages u64 | since, ms since 1970 u64 | the rest of a long name
+key 'g' | subscriber u64 | name part of the channel value messages u64 | since, ms since 1970 u64 | the rest of a long
+name
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _VALUE = Struct(">QQ")
 
 
 class LostMessages(NamedTuple):
-    """Messages of one channel."""
+    """Lost messages of one channel."""
 
     channel: bytes
     messages: int
@@ -28,7 +28,7 @@ class LostMessages(NamedTuple):
 
 
 def add(txn: Txn, durable: int, channel: bytes, messages: int, since_ms: int) -> bool:
-    """This many more; `since_ms` counts where nothing was lost before. True if nothing was."""
+    """Count this many more; `since_ms` counts if nothing was lost before. Returns True if nothing was."""
     before = _get(txn, durable, channel)
     if before is not None:
         messages += before.messages
@@ -38,7 +38,7 @@ def add(txn: Txn, durable: int, channel: bytes, messages: int, since_ms: int) ->
 
 
 def told(txn: Txn, durable: int, channel: bytes, messages: int) -> None:
-    """This many have been told; what was lost meanwhile stays."""
+    """Note that the subscriber was told of this many; what was lost meanwhile stays."""
     before = _get(txn, durable, channel)
     if before is None:
         return
@@ -49,7 +49,7 @@ def told(txn: Txn, durable: int, channel: bytes, messages: int) -> None:
 
 
 def of(txn: Txn, durable: int, limit: int | None = None) -> list[LostMessages]:
-    """What is to be told, at most this many channels of it."""
+    """Return what it must be told of, at most this many channels."""
     prefix = _HEAD.pack(databases.LOSSES, durable)
     found: list[LostMessages] = []
     for key, value in databases.items(txn, prefix):
@@ -61,7 +61,7 @@ def of(txn: Txn, durable: int, limit: int | None = None) -> list[LostMessages]:
 
 
 def drop(txn: Txn, durable: int, limit: int) -> int:
-    """Forget them, at most this many; how many there were."""
+    """Forget at most this many; return how many there were."""
     lost = of(txn, durable, limit)
     for one in lost:
         txn.delete(_key(durable, one.channel))

@@ -2,7 +2,7 @@
 
 A mailbox belongs to a subscriber; its session 0 is the subscriber's own. Messages enter at the end and leave from the
 front, never from the middle: so each entry notes how many messages and bytes went before it, and the backlog is the
-difference between the last and the first. What is stored as one may hold many messages: a run.
+difference between the last and the first. One stored letter may hold many messages: a run.
 
     key    'b' | subscriber u64 | session u64 | sequence u64
     value  messages before u64 | bytes before u64 | its bytes u32 | its messages u32 | put here, ms since 1970 u64
@@ -29,11 +29,11 @@ _PAST_ALL: Final = b"\xff" * 8
 
 
 UNKNOWN_MS: Final = 0
-"""Put there when nobody noted the time."""
+"""The time of entries that were put there when no time was noted."""
 
 
 class Mailbox(NamedTuple):
-    """Whose it is. Session 0 is the subscriber itself."""
+    """The owner of a mailbox. Session 0 is the subscriber itself."""
 
     subscriber: int
     session: int = 0
@@ -48,7 +48,7 @@ class Letter(NamedTuple):
 
 
 class MailboxSize(NamedTuple):
-    """What a mailbox holds."""
+    """The contents of a mailbox in numbers."""
 
     messages: int
     bytes: int
@@ -64,9 +64,9 @@ def deliver(
     heavy_from_bytes: int = 0,
     heavy: set[int] | None = None,
 ) -> int:
-    """Store the message, or a run of `count`, once and put it, with a note for each, into these mailboxes; its
-    sequence. The subscribers whose mailboxes were empty before are added to `were_empty`; to `heavy` those into whose
-    mailboxes `heavy_from_bytes` and more were put since they were last empty: no other holds as much."""
+    """Store the message, or a run of `count`, once and put it, with a note for each, into these mailboxes; return its
+    sequence. Subscribers whose mailboxes were empty are added to `were_empty`; those whose mailboxes got
+    `heavy_from_bytes` or more since they were last empty, to `heavy`: no other holds as much."""
     sequence = messages.append(txn, message, len(to))
     size_bytes = len(message)
     entry = size_bytes, count, at_ms
@@ -80,7 +80,7 @@ def deliver(
 
 
 def push(txn: Txn, mailbox: Mailbox, sequence: int, size_bytes: int, note: bytes = b"") -> None:
-    """Put a message that is stored already into one more mailbox."""
+    """Put an already stored message into one more mailbox."""
     messages.refer(txn, sequence)
     _enter(txn, mailbox, sequence, (size_bytes, 1, UNKNOWN_MS), note)
 
@@ -88,8 +88,8 @@ def push(txn: Txn, mailbox: Mailbox, sequence: int, size_bytes: int, note: bytes
 def take(
     txn: Txn, mailbox: Mailbox, limit_bytes: int, after_sequence: int = 0, most: int | None = None
 ) -> list[Letter]:
-    """The oldest letters after `after_sequence`, up to `limit_bytes` but at least one, and no more than `most`. They
-    stay in the mailbox."""
+    """Return the oldest letters after `after_sequence`, up to `limit_bytes` but at least one, and no more than `most`.
+    They stay in the mailbox."""
     cursor = txn.cursor()
     head = _key_head(mailbox)
     found: list[Letter] = []
@@ -110,12 +110,12 @@ def take(
 
 
 def remove(txn: Txn, mailbox: Mailbox, up_to_sequence: int, limit: int | None = None) -> int:
-    """Remove the letters up to and including this one, at most `limit`; how many there were."""
+    """Remove the letters up to and including this one, at most `limit`; return how many there were."""
     return _remove(txn, _key_head(mailbox), up_to_sequence, limit)
 
 
 def remove_one(txn: Txn, mailbox: Mailbox, sequence: int) -> None:
-    """Remove this letter, wherever it stands. Until those before it are gone, the backlog still counts it."""
+    """Remove this letter, wherever it stands. The backlog counts it until those before it are gone."""
     if txn.delete(_KEY.pack(databases.MAILBOXES, *mailbox, sequence)):
         messages.release(txn, sequence)
 
@@ -129,31 +129,31 @@ def change_note(txn: Txn, mailbox: Mailbox, sequence: int, note: bytes, fresh: b
 
 
 def drop(txn: Txn, mailbox: Mailbox, limit: int | None = None) -> int:
-    """Remove the letters of a mailbox, at most `limit`; how many there were."""
+    """Remove the letters of a mailbox, at most `limit`; return how many there were."""
     return _remove(txn, _key_head(mailbox), None, limit)
 
 
 def drop_subscriber(txn: Txn, subscriber: int, limit: int | None = None) -> int:
-    """Remove the letters of all mailboxes of a subscriber, at most `limit`; how many there were."""
+    """Remove the letters of all mailboxes of a subscriber, at most `limit`; return how many there were."""
     return _remove(txn, _OWNER.pack(databases.MAILBOXES, subscriber), None, limit)
 
 
 def first_note(txn: Txn, mailbox: Mailbox, after_sequence: int = 0) -> bytes | None:
-    """The note of the oldest letter after this sequence."""
+    """Return the note of the oldest letter after this sequence."""
     cursor = txn.cursor()
     found = cursor.set_range(_KEY.pack(databases.MAILBOXES, *mailbox, after_sequence + 1))
     return cursor.value()[_ENTRY.size :] if found and cursor.key().startswith(_key_head(mailbox)) else None
 
 
 def last_note(txn: Txn, mailbox: Mailbox) -> bytes | None:
-    """The note of the newest letter."""
+    """Return the note of the newest letter."""
     head = _key_head(mailbox)
     found = databases.last_up_to(txn, head, head + _PAST_ALL)
     return found[1][_ENTRY.size :] if found is not None else None
 
 
 def backlog(txn: Txn, mailbox: Mailbox, after_sequence: int = 0) -> MailboxSize:
-    """What it holds behind this sequence."""
+    """Return what it holds after this sequence."""
     head = _key_head(mailbox)
     cursor = txn.cursor()
     found = cursor.set_range(_KEY.pack(databases.MAILBOXES, *mailbox, after_sequence + 1))
@@ -165,7 +165,7 @@ def backlog(txn: Txn, mailbox: Mailbox, after_sequence: int = 0) -> MailboxSize:
 
 
 def oldest_ms(txn: Txn, mailbox: Mailbox) -> int | None:
-    """When its oldest message was put there (UNKNOWN_MS if that is not known); None if it is empty."""
+    """Return when its oldest message was put there (UNKNOWN_MS if that is not known); None if it is empty."""
     cursor = txn.cursor()
     head = _key_head(mailbox)
     if not cursor.set_range(head) or not cursor.key().startswith(head):
@@ -174,13 +174,13 @@ def oldest_ms(txn: Txn, mailbox: Mailbox) -> int | None:
 
 
 def mailboxes_of(txn: Txn, subscriber: int) -> list[Mailbox]:
-    """The subscriber's mailboxes that are not empty."""
+    """Return the subscriber's mailboxes that are not empty."""
     owner = _OWNER.pack(databases.MAILBOXES, subscriber)
     return [Mailbox(subscriber, int.from_bytes(head, "big")) for head in databases.heads(txn, owner, 8)]
 
 
 def owners(txn: Txn) -> list[int]:
-    """Every subscriber with a mailbox that is not empty."""
+    """Return every subscriber with a mailbox that is not empty."""
     return [int.from_bytes(head, "big") for head in databases.heads(txn, databases.MAILBOXES, 8)]
 
 
@@ -189,13 +189,13 @@ def _key_head(mailbox: Mailbox) -> bytes:
 
 
 def _enter(txn: Txn, mailbox: Mailbox, sequence: int, entry: tuple[int, int, int], note: bytes) -> int:
-    """`entry` is its bytes, its messages and the time. How many bytes were put there before it since the mailbox was
-    last empty; 0 if it was empty until now."""
+    """Add an entry: its bytes, its messages and the time. Returns how many bytes were put there before it since the
+    mailbox was last empty; 0 if it was empty until now."""
     subscriber, session = mailbox
     key = _KEY.pack(databases.MAILBOXES, subscriber, session, sequence)
     cursor = txn.cursor()
     messages_before = bytes_before = 0
-    if cursor.prev() if cursor.set_range(key) else cursor.last():  # behind its last: law of the file
+    if cursor.prev() if cursor.set_range(key) else cursor.last():  # after its last: law of the file
         last_key, last = cursor.item()
         if last_key[: _HEAD.size] == key[: _HEAD.size]:
             messages_before, bytes_before, size_bytes, count, _ = _ENTRY.unpack_from(last)
@@ -206,7 +206,7 @@ def _enter(txn: Txn, mailbox: Mailbox, sequence: int, entry: tuple[int, int, int
 
 
 def _end(txn: Txn, head: bytes) -> tuple[int, int]:
-    """The messages and the bytes before the next entry."""
+    """Return the messages and the bytes before the next entry."""
     found = databases.last_up_to(txn, head, head + _PAST_ALL)
     if found is None:
         return 0, 0
@@ -224,5 +224,5 @@ def _remove(txn: Txn, head: bytes, up_to_sequence: int | None, limit: int | None
             break
         removed.append(sequence)
         cursor.delete()  # it stands on the next one now, or on nothing
-    messages.release_all(txn, removed)  # not between, for that moves what the cursor stands on
+    messages.release_all(txn, removed)  # not in between, for that moves what the cursor stands on
     return len(removed)

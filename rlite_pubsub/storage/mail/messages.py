@@ -1,4 +1,4 @@
-"""sequence -> the message, stored once however many mailboxes refer to it, and gone with the last of them.
+"""sequence -> the message, stored once however many mailboxes refer to it, and removed with the last of them.
 
 A sequence is never used again, not even after its message is gone. The count of references stands apart, so that
 releasing one does not write a large message again; a message with exactly one reference has no count at all.
@@ -20,7 +20,7 @@ _REFERENCES = Struct(">I")
 
 
 def append(txn: Txn, message: bytes, references: int = 0) -> int:
-    """Store a message to which this many mailboxes will refer (`refer` adds to them); its sequence."""
+    """Store a message that this many mailboxes will refer to (`refer` adds to them); return its sequence."""
     put = txn.put
     last = txn.get(databases.LAST_SEQUENCE)
     sequence = 1 if last is None else int.from_bytes(last, "big") + 1
@@ -36,13 +36,13 @@ def read(txn: Txn, sequence: int) -> bytes | None:
 
 
 def refer(txn: Txn, sequence: int) -> None:
-    """One more mailbox refers to it."""
+    """Count one more reference to it."""
     before = references(txn, sequence)
     _set_references(txn, sequence, before + 1, before=before)
 
 
 def release(txn: Txn, sequence: int) -> bool:
-    """One mailbox less refers to it. True if it was the last, and the message is gone."""
+    """Count one reference less. Returns True if it was the last, and the message is gone."""
     before = references(txn, sequence)
     if before > 1:
         _set_references(txn, sequence, before - 1, before=before)
@@ -53,7 +53,7 @@ def release(txn: Txn, sequence: int) -> bool:
 
 
 def release_all(txn: Txn, sequences: list[int]) -> None:
-    """One mailbox less refers to each of them."""
+    """Count one reference less for each of them."""
     if not sequences:
         return
     cursor = txn.cursor()
@@ -73,7 +73,7 @@ def references(txn: Txn, sequence: int) -> int:
 
 
 def count(txn: Txn) -> int:
-    """How many messages are stored."""
+    """Return how many messages are stored."""
     return sum(1 for _ in databases.items(txn, databases.MESSAGES))
 
 

@@ -1,13 +1,12 @@
-"""subscriber -> what its mailbox has met at its limits and it has not seen yet. In live.mdb, for processes; in
-data.mdb, of durable subscribers, whose limits durable/mailbox.py keeps, only up to where letters were dropped.
+"""subscriber -> what happened to its mailbox at its limits that it has not seen yet. In live.mdb, for processes; in
+data.mdb, for durable subscribers (whose limits durable/mailbox.py keeps), only up to where letters were dropped.
 
-A publisher keeps a mailbox within its owner's allowance (allowances.py), in the same transaction:
-the owner may be asleep, stopped, or hang. At a limit the oldest letters go, and are counted by channel (losses.py), or
-the owner is *cut off*: nothing is sent to it any more, and its mailbox is emptied. When it reads again it is notified,
-the
-record goes, and what it holds counts again.
+A publisher keeps a mailbox within its owner's allowance (allowances.py), in the same transaction: the owner may be
+asleep, stopped or hung. At a limit the oldest letters are dropped, and counted by channel (losses.py), or the owner is
+*cut off*: nothing is sent to it any more, and its mailbox is emptied. When it reads again it is notified, the record is
+removed, and its names count again.
 
-No more than some hundred letters go in one transaction: publishers must not wait for the removal of a million.
+One transaction drops no more than some hundred letters: publishers must not wait for the removal of a million.
 
     key    'o' | subscriber u64
     value  above the soft limit since, ms since 1970 u64 | letters up to this sequence were dropped u64
@@ -28,11 +27,11 @@ from rlite_pubsub.storage.mail.mailboxes import Mailbox
 from rlite_pubsub.storage.names import version
 
 SLICE = 500
-"""Letters dropped in one transaction, at least: about a millisecond."""
+"""How many letters one transaction drops, at least: about a millisecond's work."""
 MARGIN_BYTES = 64 << 10
-"""Dropped beyond what has to go, so that not every letter has to drop one."""
+"""How many more than necessary are dropped, so that not every letter has to drop one."""
 LOSS_BYTES = 96
-"""What it takes to remember that messages of one channel are lost, beside its name, about."""
+"""About how many bytes it takes to remember that messages of one channel are lost, beside its name."""
 TOLD_AT_ONCE = 1000
 
 _KEY = Struct(">cQ")
@@ -40,7 +39,7 @@ _VALUE = Struct(">QQQQ")
 
 
 class Overflow(NamedTuple):
-    """What a mailbox has met."""
+    """What happened to a mailbox."""
 
     soft_since_ms: int = 0
     dropped_to: int = 0
@@ -52,18 +51,18 @@ NONE = Overflow()
 
 
 class Relief(NamedTuple):
-    """What was done to a mailbox in one transaction."""
+    """What one transaction did to a mailbox."""
 
     subscriber: int
     dropped: int = 0
     """Messages."""
     is_first: bool = False
-    """Nothing else of it was lost and untold."""
+    """Nothing else was lost and not yet reported."""
     is_cut: bool = False
 
 
 class LossReport(NamedTuple):
-    """What its owner learns."""
+    """What its owner is told."""
 
     overflow: Overflow
     lost: list[LostMessages]
@@ -84,7 +83,7 @@ def is_cut(txn: Txn, subscriber: int) -> bool:
 
 
 def cut_off(txn: Txn) -> frozenset[int]:
-    """All who are."""
+    """Return all subscribers that are cut off."""
     found = databases.items(txn, databases.OVERFLOWS)
     return frozenset(_KEY.unpack(key)[1] for key, value in found if Overflow(*_VALUE.unpack(value)).cut_ms)
 
@@ -93,11 +92,11 @@ def remove(txn: Txn, subscriber: int) -> bool:
     return txn.delete(_KEY.pack(databases.OVERFLOWS, subscriber))
 
 
-# -- who puts something in
+# -- the publisher's side
 
 
 def keep(txn: Txn, subscriber: int, at_ms: int, most: int = SLICE) -> Relief:
-    """Keep its mailbox within its allowance, as far as `most` letters go."""
+    """Keep its mailbox within its allowance, dropping at most `most` letters."""
     state = get(txn, subscriber) or NONE
     if state.cut_ms:
         return Relief(subscriber)
@@ -122,7 +121,7 @@ def keep(txn: Txn, subscriber: int, at_ms: int, most: int = SLICE) -> Relief:
 
 
 def make_room(txn: Txn, subscriber: int, at_ms: int) -> Relief:
-    """The store is full, and this mailbox holds the most: what a limit would do to it is done to it."""
+    """Treat this mailbox as if it were at a limit: the store is full, and it holds the most."""
     state = get(txn, subscriber) or NONE
     if not state.cut_ms and not allowances.get(txn, subscriber).drops_oldest:
         return _cut(txn, subscriber, state, at_ms, SLICE)
@@ -133,14 +132,14 @@ def make_room(txn: Txn, subscriber: int, at_ms: int) -> Relief:
 
 
 def largest(txn: Txn) -> tuple[int, int]:
-    """(subscriber, bytes) of the mailbox that holds the most; (0, 0) if all are empty."""
+    """Return (subscriber, bytes) of the mailbox that holds the most; (0, 0) if all are empty."""
     held = [(mailboxes.backlog(txn, Mailbox(owner)).bytes, owner) for owner in mailboxes.owners(txn)]
     size_bytes, owner = max(held, default=(0, 0))
     return owner, size_bytes
 
 
 def empty(txn: Txn, subscriber: int) -> bool:
-    """Remove some of what one who is cut off had; whether there is more."""
+    """Remove some of the letters of a subscriber that is cut off; return whether there are more."""
     return is_cut(txn, subscriber) and mailboxes.drop(txn, Mailbox(subscriber), SLICE) == SLICE
 
 
@@ -176,29 +175,29 @@ def _drop(txn: Txn, subscriber: int, state: Overflow, excess_bytes: int, most: i
     return Relief(subscriber, lost.total(), is_first)
 
 
-# -- its owner
+# -- the owner's side
 
 
 def is_due(txn: Txn, subscriber: int) -> bool:
-    """Whether its owner has something to learn, or to set right."""
+    """Return whether its owner has something to learn, or to set right."""
     state = get(txn, subscriber)
     return state is not None and bool(state.cut_ms or state.dropped_to or _is_below_soft(txn, subscriber, state))
 
 
 def dropped_to(txn: Txn, subscriber: int) -> int:
-    """Letters up to this sequence were dropped, which its owner has not learned; 0: none."""
+    """Return the sequence up to which letters were dropped without its owner knowing; 0: none."""
     state = get(txn, subscriber)
     return 0 if state is None else state.dropped_to
 
 
 def note_dropped_to(txn: Txn, subscriber: int, sequence: int) -> None:
-    """How far letters were dropped, by any process."""
+    """Note up to where letters were dropped, by any process."""
     _put(txn, subscriber, (get(txn, subscriber) or NONE)._replace(dropped_to=sequence))
 
 
 def learn(txn: Txn, subscriber: int) -> LossReport:
-    """What its owner has to be told next, which counts as told then. One that was cut off is so no more once it has
-    learned all."""
+    """Return what its owner must be told next, and count it as told. A subscriber that was cut off is readmitted once
+    it has learned everything."""
     state = get(txn, subscriber)
     if state is None:
         return LossReport(NONE, [], False, True)

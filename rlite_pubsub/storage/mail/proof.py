@@ -1,6 +1,7 @@
-"""Whether the records of names and messages fit each other: what each refers to is there, and nothing is left over.
+"""Checks that the records of names and messages fit each other: every reference leads somewhere, and nothing is left
+over.
 
-Every transaction leaves them so. What differs is damage, or a bug of this program.
+Every transaction leaves them consistent. A fault is damage, or a bug of this program.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _SEQUENCE = Struct(">cQ")
 
 
 def faults(txn: Txn, *, are_durable: bool) -> Iterator[str]:
-    """What does not fit, of one environment; of the durable half also that there is nothing of one who is not there."""
+    """Yield the faults of one environment; for the durable half also records of subscribers that do not exist."""
     yield from _of_names(txn)
     yield from _of_messages(txn)
     if are_durable:
@@ -30,7 +31,7 @@ def faults(txn: Txn, *, are_durable: bool) -> Iterator[str]:
 
 
 def _of_names(txn: Txn) -> Iterator[str]:
-    """Both directions of the index."""
+    """Check both directions of the index."""
     held = {(id, byte, name) for id in subscriptions.subscribers(txn) for byte, name in subscriptions.held(txn, id)}
     received = {
         (one.subscriber, database.byte, one.name)

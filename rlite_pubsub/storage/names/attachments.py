@@ -17,14 +17,14 @@ _VALUE = Struct(">QQ")
 
 
 class Attachment(NamedTuple):
-    """Where a durable subscriber is."""
+    """The session that a durable subscriber is attached to."""
 
     subscriber: int
     session: int
 
 
 def put(txn: Txn, durable: int, attachment: Attachment) -> Attachment | None:
-    """It is here from now on; where it was before."""
+    """Attach it here; return where it was before."""
     before = get(txn, durable)
     txn.put(_KEY.pack(databases.ATTACHMENTS, durable), _VALUE.pack(*attachment))
     return before
@@ -36,7 +36,7 @@ def get(txn: Txn, durable: int) -> Attachment | None:
 
 
 def remove(txn: Txn, durable: int, attachment: Attachment | None = None) -> bool:
-    """It is away; False if it was, or if it is somewhere else than at `attachment`."""
+    """Detach it; return False if it was away, or attached elsewhere than `attachment`."""
     if attachment is not None and get(txn, durable) != attachment:
         return False
     return txn.delete(_KEY.pack(databases.ATTACHMENTS, durable))
@@ -48,7 +48,7 @@ def every(txn: Txn) -> dict[int, Attachment]:
 
 
 def drop_subscriber(txn: Txn, subscriber: int) -> int:
-    """All that were attached to this process are away; how many there were."""
+    """Detach everything that was attached to this process; return how many there were."""
     gone = [durable for durable, attachment in every(txn).items() if attachment.subscriber == subscriber]
     for durable in gone:
         remove(txn, durable)

@@ -20,20 +20,20 @@ _RECORD = Struct(">QQQQQQQB")
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """What is known of one."""
+    """A durable subscriber's record."""
 
     name: bytes
     id: int
     ttl_s: int
-    """How long it may be away; 0 forever."""
+    """How long it may be away; 0 is forever."""
     max_bytes: int
-    """Of messages that wait for it; 0 for any number."""
+    """The number of messages that may wait for it; 0 is any number."""
     max_messages: int
     made_ms: int
     seen_ms: int
     """When it was last known to be attached."""
     dropped: int = 0
-    """Messages that its limits have forced away, ever."""
+    """How many messages its limits have dropped, ever."""
     is_expired: bool = False
     """It was away for too long: its names and its messages are gone, and it will be told so."""
 
@@ -63,7 +63,7 @@ def get(txn: Txn, name: bytes) -> Durable | None:
 
 
 def exists(txn: Txn, durable: Durable) -> bool:
-    """Whether it is still there, and not another one of the same name."""
+    """Return whether it still exists, and is not another one of the same name."""
     recorded = get(txn, durable.name)
     return recorded is not None and recorded.id == durable.id
 
@@ -73,7 +73,7 @@ def remove(txn: Txn, name: bytes) -> bool:
 
 
 def every(txn: Txn) -> list[Durable]:
-    """All of them, by name."""
+    """Return all of them, by name."""
     return [_unpack(key, value) for key, value in databases.items(txn, databases.DURABLES)]
 
 

@@ -1,7 +1,7 @@
 """name -> subscriber ids, each with its count of sessions: five databases that differ by a record.
 
 `set_counts` is the one place that changes who receives what. It changes both directions of the index and moves the
-routes version, in the caller's transaction. It says what is, not what was done: repeating it changes nothing.
+routes version, in the caller's transaction. It states what is, not what changed: repeating it changes nothing.
 
     key    'c' | 'p' | 's' | 'w' | 'k', name part, subscriber u64
     value  sessions u32 | the rest of a long name
@@ -36,13 +36,13 @@ SHARDS = Database("shards", databases.SHARDS)
 WAITS = Database("waits", databases.WAITS)
 """Processes by the keys that their sessions wait for."""
 TRACKERS = Database("trackers", databases.TRACKERS)
-"""Processes whose sessions track keys, under one name that is empty."""
+"""Processes whose sessions track keys, under one empty name."""
 DATABASES = {database.name: database for database in (CHANNELS, PATTERNS, SHARDS, WAITS, TRACKERS)}
 _BY_BYTE = {database.byte: database for database in DATABASES.values()}
 
 
 class Receiver(NamedTuple):
-    """One subscriber that receives what is published to a name."""
+    """A subscriber that receives what is published to a name."""
 
     name: bytes
     subscriber: int
@@ -50,7 +50,8 @@ class Receiver(NamedTuple):
 
 
 def set_counts(txn: Txn, subscriber: int, counts: Mapping[tuple[str, bytes], int]) -> bool:
-    """This many sessions of this subscriber hold (database name, name), 0 for none. True if that is news."""
+    """Set how many sessions of this subscriber hold each (database name, name), 0 for none. Returns True if that
+    changes anything."""
     is_news = False
     for (database, name), count in counts.items():
         is_news |= _set(txn, DATABASES[database].byte, name, subscriber, count)
@@ -60,14 +61,14 @@ def set_counts(txn: Txn, subscriber: int, counts: Mapping[tuple[str, bytes], int
 
 
 def drop_subscriber(txn: Txn, subscriber: int, limit: int) -> int:
-    """Remove it from at most `limit` of the names that it holds; how many there were."""
+    """Remove it from at most `limit` of its names; return how many there were."""
     held = subscriptions.held(txn, subscriber, limit)
     set_counts(txn, subscriber, {(_BY_BYTE[byte].name, name): 0 for byte, name in held})
     return len(held)
 
 
 def subscribers(txn: Txn, database: Database, name: bytes) -> list[tuple[int, int]]:
-    """(subscriber, its count of sessions) for each that receives what is published to this name."""
+    """Return (subscriber, its count of sessions) for each that receives what is published to this name."""
     prefix = database.byte + key_parts.key_part(name)
     at = len(prefix)
     return [
@@ -77,7 +78,7 @@ def subscribers(txn: Txn, database: Database, name: bytes) -> list[tuple[int, in
 
 
 def receivers(txn: Txn, database: Database) -> list[Receiver]:
-    """All of the database; the receivers of a name stand together."""
+    """Return all receivers of the database; those of one name stand together."""
     found = []
     for key, value in databases.items(txn, database.byte):
         name, end = key_parts.split(key, 1, value[_SESSIONS.size :])
@@ -86,12 +87,12 @@ def receivers(txn: Txn, database: Database) -> list[Receiver]:
 
 
 def distinct_names(txn: Txn, database: Database) -> list[bytes]:
-    """Each name that anybody holds, once."""
+    """Return each name that anybody holds, once."""
     return list(dict.fromkeys(receiver.name for receiver in receivers(txn, database)))
 
 
 def total_sessions(txn: Txn, database: Database, name: bytes) -> int:
-    """How many sessions hold this name, over all subscribers."""
+    """Return how many sessions hold this name, over all subscribers."""
     return sum(sessions for _, sessions in subscribers(txn, database, name))
 
 

@@ -45,7 +45,7 @@ def remove(txn: Txn, subscriber: int) -> bool:
 
 
 def records(txn: Txn) -> dict[int, SubscriberRecord]:
-    """Every subscriber that has joined and has not left."""
+    """Return every subscriber that has joined and has not left."""
     return {_KEY.unpack(key)[1]: _unpack(value) for key, value in databases.items(txn, databases.SUBSCRIBERS)}
 
 

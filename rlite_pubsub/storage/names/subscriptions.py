@@ -25,7 +25,7 @@ def remove(txn: Txn, subscriber: int, database: bytes, name: bytes) -> None:
 
 
 def held(txn: Txn, subscriber: int, limit: int | None = None) -> list[tuple[bytes, bytes]]:
-    """(database's byte, name) of each name that the subscriber holds, at most `limit` of them."""
+    """Return (database's byte, name) of each name that the subscriber holds, at most `limit` of them."""
     prefix = _HEAD.pack(databases.SUBSCRIPTIONS, subscriber)
     found: list[tuple[bytes, bytes]] = []
     for key, value in databases.items(txn, prefix):
@@ -37,7 +37,7 @@ def held(txn: Txn, subscriber: int, limit: int | None = None) -> list[tuple[byte
 
 
 def names_of(txn: Txn, subscriber: int, database: bytes, limit: int | None = None) -> list[bytes]:
-    """The names of one kind that it holds, at most `limit` of them."""
+    """Return the names of one kind that it holds, at most `limit` of them."""
     prefix = _HEAD.pack(databases.SUBSCRIPTIONS, subscriber) + database
     found: list[bytes] = []
     for key, value in databases.items(txn, prefix):
@@ -48,7 +48,7 @@ def names_of(txn: Txn, subscriber: int, database: bytes, limit: int | None = Non
 
 
 def count_of(txn: Txn, subscriber: int, database: bytes, limit: int | None = None) -> int:
-    """How many names of one kind it holds; it is not counted further than `limit`."""
+    """Return how many names of one kind it holds, counting no further than `limit`."""
     prefix = _HEAD.pack(databases.SUBSCRIPTIONS, subscriber) + database
     cursor = txn.cursor()
     count = 0
@@ -61,7 +61,7 @@ def count_of(txn: Txn, subscriber: int, database: bytes, limit: int | None = Non
 
 
 def subscribers(txn: Txn) -> list[int]:
-    """All that hold a name."""
+    """Return all subscribers that hold a name."""
     return [int.from_bytes(head, "big") for head in databases.heads(txn, databases.SUBSCRIPTIONS, 8)]
 
 

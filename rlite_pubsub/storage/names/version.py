@@ -1,13 +1,12 @@
-"""The routes version: every change of who receives what moves it, and others know that their routes are old.
+"""The routes version: every change of receivers moves it, and tells others that their routes are old.
 
     key \\0 "routes"   value  counter u64
 
-The truth is in live.mdb. Numbers in shared memory say that it may be another one: to look at them costs 50 ns where a
-read transaction costs 1.4 us, and every publish has to look. Two change whenever the routes version has, one when
-what all processes have in common (storage/commons/, in data.mdb) has, and one when somebody asks the processes about
-their clients (client_reports.py). They are written after the commit and before the reply to the subscriber, so that no
-later publisher can miss the change. Only their being different from
-what was seen means something.
+The true version is in live.mdb. Numbers in shared memory say that it may have changed: a look at them costs 50 ns where
+a read transaction costs 1.4 us, and every publish has to look. Two change with the routes version, one with the commons
+(storage/commons/, in data.mdb), and one when somebody asks the processes about their clients (client_reports.py). They
+are written after the commit and before the reply to the subscriber, so that no later publisher can miss the change.
+They mean nothing but that they differ from what was seen before.
 
     routes.hint    routes u64 | patterns u64 | commons u64 | clients u64    (native byte order: all are on one machine)
 """
@@ -48,7 +47,7 @@ class RoutesHint:
         """Map the file, and create it if it does not exist. Raises OSError."""
         descriptor = permissions.opened(folder / FILE_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         try:
-            take_blocks(descriptor, 0, _BYTES)  # on a full disk an error now, and not a SIGBUS later
+            take_blocks(descriptor, 0, _BYTES)  # on a full disk this is an error now, instead of a SIGBUS later
             self._map = mmap.mmap(descriptor, _BYTES)
         finally:
             os.close(descriptor)
@@ -56,27 +55,27 @@ class RoutesHint:
         """[routes, patterns, commons, clients]"""
 
     def forget(self) -> None:
-        """Nobody else has the store open, and live.mdb may begin again at version 0: from here on no number that was
-        ever announced can be taken for one that is still to come."""
-        fresh = secrets.randbits(60) | 1 << 60  # what no count of changes ever comes to
+        """Reset the numbers: nobody else has the store open, and live.mdb may begin again at version 0. No number
+        announced before may be taken for one still to come."""
+        fresh = secrets.randbits(60) | 1 << 60  # beyond any count of changes
         self.numbers[0] = self.numbers[1] = self.numbers[2] = self.numbers[3] = fresh
 
     def announce(self, version: int, patterns: bool) -> None:
-        """The routes version is `version` now, and patterns are among what has changed."""
+        """Announce the routes version, and whether patterns are among the changes."""
         if patterns:
             self.numbers[1] = version
         self.numbers[0] = version
 
     def announce_commons(self, version: int) -> None:
-        """What all have in common has this version now."""
+        """Announce the version of the commons."""
         self.numbers[2] = version
 
     def nudge(self) -> None:
-        """Have all look at what they have in common before their next turn, though it has the same version."""
+        """Make all processes look at the commons before their next turn, though the version is the same."""
         self.numbers[2] = secrets.randbits(63) | 1 << 63
 
     def announce_question(self) -> None:
-        """Somebody asks the processes about their clients, or wants one closed."""
+        """Announce that somebody asks the processes about their clients, or wants one closed."""
         self.numbers[3] = secrets.randbits(63) | 1 << 63
 
     def close(self) -> None:

@@ -1,1 +1,2 @@
-"""What the pages of an environment's file are used for, who keeps them from being used again, and giving them back."""
+"""The pages of an environment's file: what they are used for, who keeps them from being reused, and giving them
+back."""

@@ -1,4 +1,4 @@
-"""What an environment's file is used for: told apart are live pages, free ones, and free ones that somebody holds."""
+"""The use of an environment's file: live pages, free ones, and free ones that somebody holds."""
 
 from __future__ import annotations
 
@@ -30,42 +30,42 @@ log = logging.getLogger("rlite_pubsub")
 
 _DISK_BLOCK_BYTES = 512
 MOST_RECORDS = 5000
-"""Of the list of free pages this many are looked at where somebody waits: 3 ms."""
+"""How many records of the free list are looked at while somebody waits: 3 ms."""
 
 
 class Sizes(NamedTuple):
-    """What the pages of a file are used for, in bytes."""
+    """The use of a file's pages, in bytes."""
 
     used: int
     """How far into its file the environment has ever written."""
     live: int
-    """What is needed of that by the last commit."""
+    """What the last commit needs of that."""
     held: int
-    """What is not, and is kept for a reader or a checkpoint; at least."""
+    """What it does not need, and a reader or a checkpoint keeps; at least."""
     disk: int
-    """What the file takes of the disk: holes take nothing."""
+    """What the file takes of the disk, where holes take nothing."""
 
     @property
     def free(self) -> int:
-        """What is used again before the file grows, but for what is held."""
+        """What is reused before the file grows, apart from what is held."""
         return self.used - self.live
 
 
 class FreePages(NamedTuple):
-    """In bytes."""
+    """Free pages, in bytes."""
 
     usable: int
-    """By the next transaction."""
+    """Usable by the next transaction."""
     soon: int
-    """By the one after it: nobody holds them."""
+    """Usable by the one after it: nobody holds them."""
     settled: int
-    """Some commit has come behind the one that has freed them, as it must before they are used again."""
+    """A commit has come after the one that freed them, as it must before they are reused."""
     free: int
-    """Whoever holds them."""
+    """All of them, whoever holds them."""
 
 
 class Paged(Protocol):
-    """The environment."""
+    """The environment, as this module needs it."""
 
     path: Path
     handle: Handle
@@ -79,32 +79,33 @@ class Paged(Protocol):
 
 
 class Account:
-    """How the pages of one environment are used, as one process sees it."""
+    """The use of one environment's pages, as one process sees it."""
 
     def __init__(self, environment: Paged) -> None:
         self._environment = environment
         self.watch = ReaderWatch(environment.handle.readers, environment.last_commit)
 
     def sizes(self, most_records: int = MOST_RECORDS) -> Sizes:
-        """As they are now. Raises StoreError."""
+        """Return the sizes as they are now. Raises StoreError."""
         oldest = readers.oldest(self._environment.handle.readers())
         return self._environment.read(lambda _: self._sizes(oldest, most_records))
 
     def held_by(self, reader: TableLine, most_records: int = MOST_RECORDS) -> int:
-        """How many bytes of free pages one keeps from being used again, alone or with younger ones; at least. Raises
-        StoreError."""
+        """Return at least how many bytes of free pages a reader keeps from being reused, alone or with younger ones.
+        Raises StoreError."""
         return self._environment.read(lambda _: self._held(reader.transaction, most_records))
 
     def readers(self) -> list[TableLine]:
-        """Who reads now. Raises StoreError."""
+        """Return the present readers. Raises StoreError."""
         return readers.table(self._environment.handle.readers())
 
     def old_readers(self) -> list[OldReader]:
-        """Those that have been there for long, the oldest first. Each is logged once. Raises StoreError."""
+        """Return the readers that have been there for long, the oldest first. Each is logged once. Raises
+        StoreError."""
         old = self.watch.old_ones(monotonic())
         for each in self.watch.untold(old):
             log.warning(
-                "%s: process %d (%s) has been reading for %.0f seconds, and keeps %d bytes from being used again",
+                "%s: process %d (%s) has been reading for %.0f seconds, and keeps %d bytes from being reused",
                 self._environment.path,
                 each.reader.pid,
                 each.state,
@@ -114,8 +115,8 @@ class Account:
         return old
 
     def free_bytes(self, ahead_bytes: int, most_bytes: int) -> FreePages:
-        """Free pages that have their place on the disk, no more than so much of them; so much of the disk is taken
-        ahead of the file's end. The caller is inside a transaction."""
+        """Return the free pages that have their place on the disk, counting no further than this; the disk has this
+        much reserved beyond the file's end. The caller is inside a transaction."""
         oldest = readers.oldest(self._environment.handle.table())
         usable = soon = settled = free = 0
         with self._file(os.O_RDONLY) as (descriptor, latest):
@@ -133,8 +134,8 @@ class Account:
         return FreePages(*[min(each, most_bytes) for each in (usable, soon, settled, free)])
 
     def has_runs(self, pages: int, size_bytes: int) -> bool:
-        """Whether so much is free in runs of at least this many pages, of what nobody holds. The caller is inside a
-        transaction."""
+        """Return whether this much is free, and held by nobody, in runs of at least this many pages. The caller is
+        inside a transaction."""
         oldest = readers.oldest(self._environment.handle.table())
         numbers: list[int] = []
         looked_at = 0
@@ -151,8 +152,8 @@ class Account:
             return free_list.in_runs(numbers, pages) >= wanted
 
     def give_back(self, place: Reached, seconds: float) -> tuple[Reached | None, int]:
-        """Give free pages back to the file system, from a place in their list on, for so long. Where to go on, None at
-        the end, and how many bytes it were. Raises StoreError."""
+        """Give free pages back to the file system for this long, from a place in their list on. Returns where to go on,
+        None at the end, and how many bytes it gave back. Raises StoreError."""
         safe = self._environment.safety.safe_commit()
         return self._environment.guard(partial(self._punch, place, seconds, safe))
 

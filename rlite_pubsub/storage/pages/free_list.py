@@ -7,8 +7,8 @@
              in a leaf: the value's size, low | high << 16; it is a page's number, and the value there, with flag 1
     value    count u64 | page u64 ...   highest first
 
-A page that transaction T has freed is needed by readers of an earlier commit, and by nobody else. LMDB uses it again
-when T is older than the oldest reader's commit.
+A page that transaction T has freed is needed only by readers of an earlier commit. LMDB reuses it when T is older than
+the oldest reader's commit.
 """
 
 from __future__ import annotations
@@ -38,20 +38,21 @@ class FreedPages(NamedTuple):
     at: int
 
     def pages(self, first: int, most: int) -> array[int]:
-        """Their numbers, this many of them."""
+        """Return this many of their numbers."""
         count = max(0, min(most, self.size - first))
         return array("Q", os.pread(self.descriptor, count * _NUMBER.size, self.at + (1 + first) * _NUMBER.size))
 
 
 def records(descriptor: int, meta: Meta, since: int = 0) -> Iterator[FreedPages]:
-    """The records of the free list in this commit, from a transaction on, oldest first. The reader makes sure that the
-    commit stays: it holds a reader's slot, or the writer's lock."""
+    """Yield the records of the free list in this commit, from a transaction on, oldest first. The reader makes sure
+    that the commit stays: it holds a reader's slot, or the writer's lock."""
     if meta.free.root != NO_PAGE:
         yield from _records(descriptor, meta, meta.free.root, since, _DEEPEST)
 
 
 def count(descriptor: int, meta: Meta, since: int, most_records: int) -> tuple[int, bool]:
-    """How many pages transactions from this one on have freed; False where there are more than were counted."""
+    """Return how many pages the transactions from this one on have freed, and False if there are more than were
+    counted."""
     pages = 0
     for number, record in enumerate(records(descriptor, meta, since)):
         if number == most_records:
@@ -61,7 +62,7 @@ def count(descriptor: int, meta: Meta, since: int, most_records: int) -> tuple[i
 
 
 def in_runs(numbers: list[int], least: int) -> int:
-    """How many of these pages are in runs of at least so many, side by side. Sorts them."""
+    """Return how many of these pages are in runs of at least this many. Sorts them."""
     numbers.sort()
     found = 0
     begin = 0

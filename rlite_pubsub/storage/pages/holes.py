@@ -1,16 +1,15 @@
 """Giving free pages back to the file system: holes are punched into the file where it is, while it is in use.
 
-LMDB never makes its file smaller, and a smaller copy would be another file: a process that has the store open, and is
-stopped
-perhaps, would have to change over to it at the same moment, and what it wrote to the old one would be lost. A hole
-needs nobody's consent. Its pages read as zeros, and nobody reads them: LMDB takes a free page into use by writing all
-of it. What has been punched is on the disk or not after a power cut, and either is right.
+LMDB never makes its file smaller, and a smaller copy would be another file: a process that has the store open, and may
+be stopped, would have to switch to it at the same moment, and what it wrote to the old one would be lost. A hole needs
+nobody's consent. Its pages read as zeros, and nobody reads them: LMDB begins to use a free page by writing all of it.
+After a power cut a hole is there or not, and either is right.
 
     LAW    Only the holder of the writer's lock punches holes, so that nobody takes a page into use meanwhile, and only
            where pages were freed by a commit that is no later than the oldest reader's, and no later than the
            checkpoint in `data.safe`, whether somebody has it pinned or not.
 
-The file's length stays as it is: `du` tells what it takes of the disk, `ls -l` does not.
+The file's length stays as it is: `du` shows what it takes of the disk, `ls -l` does not.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ if _fallocate_of_libc is not None:
 
 
 class Reached(NamedTuple):
-    """How far one has come in the list of free pages."""
+    """How far a pass through the list of free pages has come."""
 
     transaction: int
     page: int
@@ -53,7 +52,7 @@ def punch(
     descriptor: int, meta: Meta, oldest: int, place: Reached, is_time: Callable[[], bool]
 ) -> tuple[Reached | None, int]:
     """Punch holes from a place in the list on, until it `is_time` to let others write. Nobody reads a commit before
-    `oldest`. Where to go on, None at the end; and how many pages were given back. Raises OSError."""
+    `oldest`. Returns where to go on, None at the end; and how many pages were given back. Raises OSError."""
     given_back = 0
     going_on: Reached | None = place
     kept = KEPT_PAGES if place == BEGINNING else 0
@@ -69,13 +68,13 @@ def punch(
 
 
 def reserve(descriptor: int, at: int, size: int) -> None:
-    """Take a place on the disk for what will be written behind the end of a file. Raises OSError."""
-    if _fallocate_of_libc is not None:  # else a full disk shows when it is written to
+    """Reserve a place on the disk for what will be written after the end of a file. Raises OSError."""
+    if _fallocate_of_libc is not None:  # otherwise a full disk shows when it is written to
         _fallocate(descriptor, _KEEP_SIZE, at, size)
 
 
 def _taken(descriptor: int, meta: Meta, oldest: int, place: Reached, most: int) -> tuple[list[int], Reached | None]:
-    """This many pages of the list, at most, and where it goes on."""
+    """Return this many pages of the list, at most, and where it goes on."""
     taken: list[int] = []
     for record in free_list.records(descriptor, meta, place.transaction):
         if record.transaction > oldest:
@@ -89,7 +88,7 @@ def _taken(descriptor: int, meta: Meta, oldest: int, place: Reached, most: int) 
 
 
 def _runs(pages: list[int]) -> Iterator[tuple[int, int]]:
-    """Pages that are side by side: each run's first, and the one behind it."""
+    """Yield the runs of adjacent pages: the first of each, and the one after it."""
     start = behind = -1
     for number in sorted(pages):
         if number != behind:
@@ -102,7 +101,7 @@ def _runs(pages: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def _punched(descriptor: int, at: int, end: int) -> int:
-    """How many bytes were given back: none where there is a hole already."""
+    """Punch a hole; return how many bytes were given back: none if there is a hole already."""
     try:
         if os.lseek(descriptor, at, os.SEEK_DATA) >= end:
             return 0

@@ -1,4 +1,4 @@
-"""The meta pages of LMDB 0.9 on 64 bits: what a commit says of itself. LMDB writes the two of them in turn.
+"""The meta pages of LMDB 0.9 on 64 bits, which describe a commit. LMDB writes the two of them in turn.
 
     page header  16
     magic u32 | version u32 | address u64 | map size u64
@@ -28,14 +28,14 @@ _TREE = Struct("<IHH5Q")
 _LAST_PAGE_AT = _TREES_AT + 2 * _TREE.size
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 PAIR_BYTES = 2 * _PAGE_BYTES
-"""Both of them."""
+"""The size of both of them."""
 LAST_PAGES = (_LAST_PAGE_AT // 8, (_PAGE_BYTES + _LAST_PAGE_AT) // 8)
 """Where each has its last page, in words."""
 _ATTEMPTS = 100
 
 
 class Tree(NamedTuple):
-    """How large one is, how many pages there are from its root to a leaf, and where it begins."""
+    """A tree: how large it is, how many pages there are from its root to a leaf, and where it begins."""
 
     pages: int
     height: int
@@ -58,24 +58,24 @@ class Meta(NamedTuple):
 
     @property
     def live_bytes(self) -> int:
-        """What is needed of that: the two meta pages, and all that is in a tree."""
+        """How much of that is needed: the two meta pages, and everything in a tree."""
         return (2 + self.free.pages + self.main.pages) * self.page_bytes
 
 
 def place(transaction: int) -> int:
-    """Where the meta page of a commit is."""
+    """Return where the meta page of a commit is."""
     return (transaction & 1) * _PAGE_BYTES
 
 
 def transaction_of(page: bytes) -> int:
-    """Whose commit it is; -1: nobody's."""
+    """Return the transaction of a meta page; -1 if it is not one."""
     if len(page) < BYTES or page[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC:
         return -1
     return int(_TRANSACTION.unpack_from(page, TRANSACTION_AT)[0])
 
 
 def read(descriptor: int) -> Meta | None:
-    """The last commit, as it stands in the file; None if there is none, or it changes all the time."""
+    """Read the last commit from the file; None if there is none, or it keeps changing."""
     for _ in range(_ATTEMPTS):
         pages, again = ([os.pread(descriptor, BYTES, place(turn)) for turn in (0, 1)] for _ in range(2))
         if pages == again:
@@ -85,7 +85,7 @@ def read(descriptor: int) -> Meta | None:
 
 
 def unpacked(page: bytes) -> Meta:
-    """What a meta page says."""
+    """Return a meta page, unpacked."""
     page_bytes, free = _tree(page, _TREES_AT)
     _, main = _tree(page, _TREES_AT + _TREE.size)
     last_page, transaction = Struct("<2Q").unpack_from(page, _LAST_PAGE_AT)

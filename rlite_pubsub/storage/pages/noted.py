@@ -1,8 +1,8 @@
-"""Since when readers have been there that are old, for those who come later, and have not seen them come: in live.mdb.
+"""How long old readers have been there, for processes that come later, and have not seen them begin: in live.mdb.
 
     key   \\0 "reader" file u8 pid u32 commit u64 thread (text)     value  since, ms u64
 
-A server that sees one writes it down, and removes it once it is gone. What is not in LMDB's table is not believed.
+A server that sees one writes it down, and removes it once it is gone. Readers that are not in LMDB's table are ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TIME = Struct(">Q")
 
 
 def all(txn: Txn, environment: Environment) -> dict[TableLine, int]:
-    """The old readers of one of the two files, and since when each has been there."""
+    """Return the old readers of one of the two files, and since when each has been there."""
     prefix = databases.OLD_READERS + _file(environment)
     found = {}
     for key, value in databases.items(txn, prefix):
@@ -29,7 +29,7 @@ def all(txn: Txn, environment: Environment) -> dict[TableLine, int]:
 
 
 def put(txn: Txn, environment: Environment, readers: dict[TableLine, int]) -> None:
-    """These are there, and no others."""
+    """Replace the old readers of a file."""
     databases.delete_all(txn, databases.OLD_READERS + _file(environment))
     for reader, since_ms in readers.items():
         place = _KEY.pack(_file(environment), reader.pid, reader.transaction) + reader.thread.encode()

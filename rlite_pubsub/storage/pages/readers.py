@@ -1,14 +1,13 @@
-"""Which processes keep pages of an environment from being reused: its readers, and those that have pinned a checkpoint.
+"""The processes that keep pages of an environment from being reused: its readers, and those that have pinned a
+checkpoint.
 
 LMDB's table of readers has a process, a thread and the commit that each reads, but not since when: a process that
-watches the
-table knows for how long it has seen one. Of one that reads the last commit nothing can be known: it may be another
-transaction of the same thread at each look, where nobody writes; and it keeps no page, whichever it is. So its time
-begins when there is a later commit.
+watches the table knows how long it has seen a reader. A reader of the last commit tells nothing: while nobody writes,
+each look may find another transaction of the same thread; and it keeps no page. So its time begins when there is a
+later commit.
 
 None of our transactions is open for longer than a moment, and no pin for longer than from one sync to the next; one
-that
-is belongs to a process that is stopped, starved or broken. Nothing can free what it holds while it lives; so it is
+that is belongs to a process that is stopped, starved or broken. Nothing can free what it holds while it lives; so it is
 named.
 """
 
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 OLD_SECONDS = 10.0
-"""After this a reader is old: it is reported and logged."""
+"""The seconds after which a reader is old: it is reported and logged."""
 _INACTIVE = "-"
 _STATES = {
     "R": "running",
@@ -41,11 +40,11 @@ class TableLine(NamedTuple):
 
 
 class OldReader(NamedTuple):
-    """One that has been there for long."""
+    """A reader that has been there for long."""
 
     reader: TableLine
     age_s: float
-    """At least: for so long it has been seen."""
+    """How long it has been seen, at least."""
 
     @property
     def state(self) -> str:
@@ -54,7 +53,7 @@ class OldReader(NamedTuple):
 
 
 def table(text: str) -> list[TableLine]:
-    """LMDB's table of readers, of those that read."""
+    """Return the lines of LMDB's table of readers that are reading."""
     found = []
     for line in text.splitlines():
         words = line.split()
@@ -64,12 +63,12 @@ def table(text: str) -> list[TableLine]:
 
 
 def oldest(text: str) -> int | None:
-    """The commit back to which pages are kept; None if nobody reads."""
+    """Return the commit back to which pages are kept; None if nobody reads."""
     return min((reader.transaction for reader in table(text)), default=None)
 
 
 def state_of(pid: int) -> str:
-    """What a process is doing; unknown where it is not to be seen (another container's)."""
+    """Return what a process is doing; unknown if it cannot be seen (in another container)."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -81,21 +80,21 @@ class ReaderWatch:
     """Watches the readers of one environment, for one process."""
 
     def __init__(self, text: Callable[[], str], last_commit: Callable[[], int]) -> None:
-        """`text` is LMDB's table now."""
+        """`text` returns LMDB's table as it is now."""
         self._text = text
         self._last_commit = last_commit
         self._since: dict[TableLine, float] = {}
         self._told: set[TableLine] = set()
 
     def adopt(self, ages_s: dict[TableLine, float], now: float) -> None:
-        """Others have seen these for so long."""
+        """Take over how long others have seen these readers."""
         for reader, age_s in ages_s.items():
             self._since[reader] = min(self._since.get(reader, now), now - age_s)
 
     def old_ones(self, now: float) -> list[OldReader]:
-        """Those that are old, the oldest first. To be called now and then."""
+        """Return the old readers, the oldest first. To be called now and then."""
         since = self._since
-        last_commit = self._last_commit()  # before the table: who is in it and older than that was so by then
+        last_commit = self._last_commit()  # before the table: a reader in it that is older was so by then
         behind = [reader for reader in table(self._text()) if reader.transaction < last_commit]
         self._since = {reader: min(since.get(reader, now), now) for reader in behind}
         self._told &= self._since.keys()
@@ -103,7 +102,7 @@ class ReaderWatch:
         return sorted((old for old in ages if old.age_s >= OLD_SECONDS), key=lambda old: -old.age_s)
 
     def untold(self, old: list[OldReader]) -> list[OldReader]:
-        """Those of them that have not been told before."""
+        """Return those of them that were not reported before."""
         found = [each for each in old if each.reader not in self._told]
         self._told.update(each.reader for each in found)
         return found

@@ -1,4 +1,4 @@
-"""Which pages one commit of an LMDB file has and an earlier one has not. LMDB 0.9, 64 bits.
+"""Finding the pages that one commit of an LMDB file has and an earlier one has not. LMDB 0.9, 64 bits.
 
 LMDB never changes a page of a commit: it writes a copy elsewhere, and so a copy of every page above. All leaves of a
 tree are equally deep, so a page that both commits have is equally high above the leaves in both; and as a page has one
@@ -7,7 +7,7 @@ and what they share is left out with all that is below it: the walk is as long a
 file is.
 
 Promise: the pages of the earlier commit together with these are all pages of the later one. It holds if no page of the
-earlier commit was used again meanwhile: who asks holds a pin that is no newer (checkpoint.py).
+earlier commit was reused meanwhile: the caller holds a pin that is no newer (checkpoint.py).
 
     page    number u64, pad u16, flags u16, end of the places u16, begin of the nodes u16; the place of each node u16 …
     node    low u16, high u16, flags u16, length of the key u16, the key, the value
@@ -39,16 +39,16 @@ _VALUE_BYTES: Final = (1 << 32) - 1
 Read: TypeAlias = Callable[[int, int], bytes]
 """How many pages, from this one on."""
 Runs: TypeAlias = list[tuple[int, bytes]]
-"""Pages that follow each other: the number of the first, and what is in them."""
+"""Adjacent pages: the number of the first, and their contents."""
 
 
 class Unknown(Exception):
-    """A page is not what the one above it says, or of a kind that this module does not know."""
+    """A page is not what the one above it says, or is of a kind that this module does not know."""
 
 
 def changed_pages(read: Read, before: bytes, now: bytes, page_bytes: int, most: int) -> Runs | None:
-    """The pages that the commit with the meta page `now` has and the one with `before` has not. None where these, or
-    those that are gone, are more than `most`. Raises Unknown."""
+    """Return the pages that the commit with the meta page `now` has and the one with `before` has not. None if these,
+    or those that are gone, are more than `most`. Raises Unknown."""
     changed: Runs = []
     old, new = meta.unpacked(before), meta.unpacked(now)
     if new.page_bytes != page_bytes:
@@ -65,7 +65,7 @@ def changed_pages(read: Read, before: bytes, now: bytes, page_bytes: int, most: 
 
 
 class _Walk:
-    """Through one tree."""
+    """A walk through one tree."""
 
     def __init__(self, read: Read, page_bytes: int, most: int) -> None:
         self._read = read
@@ -74,10 +74,11 @@ class _Walk:
         self.changed: Runs = []
 
     def go(self, older: set[int], height_before: int, newer: set[int], height: int) -> bool:
-        """`older` and `newer` are pages of one level, so high above the leaves (1: leaves). False if it is too far."""
-        long_before: dict[int, int] = {}  # long values: the number of the first page, and how many there are
+        """Compare the pages of one level, this high above the leaves (1: leaves). Returns False if there are too
+        many."""
+        long_before: dict[int, int] = {}  # long values: the number of the first page, and how many pages there are
         long_now: dict[int, int] = {}
-        while height_before > height:  # it has become lower
+        while height_before > height:  # the tree has become lower
             older = self._below(older, height_before, long_before)
             height_before -= 1
             if len(older) > self._most:
@@ -106,7 +107,8 @@ class _Walk:
         return True
 
     def _below(self, level: set[int], height: int, long: dict[int, int], note: Runs | None = None) -> set[int]:
-        """The pages below a level; of leaves none, but the long values, the number of the first page and how many."""
+        """Return the pages below a level; below leaves none, but note the long values: the number of the first page and
+        how many."""
         below: set[int] = set()
         page_bytes: i64 = self._page_bytes
         head_bytes: i64 = PAGE_HEAD_BYTES
@@ -148,7 +150,7 @@ class _Walk:
 
 
 def _number(page: bytes, at: i64) -> i64:
-    """The u64 there. Native, and no call when compiled."""
+    """Return the u64 there. Native, and not a call when compiled."""
     a: i64 = page[at]
     b: i64 = page[at + 1]
     c: i64 = page[at + 2]

@@ -1,1 +1,1 @@
-"""Entries of topics, and what is known of each topic beside them."""
+"""Entries of topics, and the other records of each topic."""

@@ -1,12 +1,12 @@
-"""The entries of topics: chunk after chunk, each a page of LMDB's.
+"""The entries of topics, in chunks of one LMDB page each.
 
     key    't', topic u64, an id (16 bytes) that is at most the chunk's first and above the last of the chunk before
     value  count u32 | count ids, 16 bytes each | count ends u32, of the entries in what follows | entries
            (count and ends are little-endian)
 
-An entry is stored as the bytes that XRANGE sends, so reading is copying: a whole chunk at once where it lies within the
-range. Ids stand apart from the entries, so that they are found by bisection and taken (for pending runs) by a slice.
-A chunk fills one page, which is as full as pages get and never needs pages side by side; an entry that is larger has a
+An entry is stored as the bytes that XRANGE sends, so reading is copying: a whole chunk at once if it lies within the
+range. Ids stand apart from the entries, so that they are found by bisection and taken (for pending runs) by a slice. A
+chunk fills one page, which is as full as pages get and never needs pages side by side; an entry that is larger has a
 chunk to itself.
 """
 
@@ -32,11 +32,11 @@ _END: Final = Struct("<I")
 _HEAD_BYTES: Final = 4
 _END_BYTES: Final = 4
 _ROW_BYTES: Final = entry_ids.BYTES + _END_BYTES
-_ENDS: Final[dict[int, Struct]] = {}  # by count, which is no larger than a page is
+_ENDS: Final[dict[int, Struct]] = {}  # by count, which is never larger than a page
 
 
 class Chunk:
-    """One chunk, out of the store."""
+    """A chunk, read from the store."""
 
     __slots__ = ("count", "key", "value")
 
@@ -46,12 +46,12 @@ class Chunk:
         self.count: int = _COUNT.unpack_from(value)[0]
 
     def __len__(self) -> int:
-        """How many bytes it takes."""
+        """Return how many bytes it takes."""
         return len(self.value)
 
     @property
     def ids(self) -> bytes:
-        """All of them, packed, one behind the other."""
+        """All of its ids, packed, one after the other."""
         return self.value[_HEAD_BYTES : _HEAD_BYTES + entry_ids.BYTES * self.count]
 
     @property
@@ -66,36 +66,36 @@ class Chunk:
         return self.value[end - entry_ids.BYTES : end]
 
     def id(self, place: int) -> bytes:
-        """One id, packed."""
+        """Return one id, packed."""
         at = _HEAD_BYTES + entry_ids.BYTES * place
         return self.value[at : at + entry_ids.BYTES]
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """Where each entry ends in `blob`."""
+        """The end of each entry in `blob`."""
         return unpack_from(f"<{self.count}I", self.value, _HEAD_BYTES + entry_ids.BYTES * self.count)
 
     @property
     def blob(self) -> bytes:
-        """All entries."""
+        """All entries, joined."""
         return self.value[_HEAD_BYTES + _ROW_BYTES * self.count :]
 
     def slice(self, start: int, stop: int) -> bytes:
-        """The entries from `start` up to `stop`."""
+        """Return the entries from `start` up to `stop`, joined."""
         base = _HEAD_BYTES + _ROW_BYTES * self.count
         if start == 0 and stop == self.count:
             return self.value[base:]
         return self.value[base + self._end(start) : base + self._end(stop)]
 
     def _end(self, place: int) -> int:
-        """Where the entries before this place end in `blob`."""
+        """Return the end, in `blob`, of the entries before this place."""
         if not place:
             return 0
         at = _HEAD_BYTES + entry_ids.BYTES * self.count + _END_BYTES * (place - 1)
         return int(_END.unpack_from(self.value, at)[0])
 
     def entries(self, start: int = 0, stop: int | None = None) -> list[bytes]:
-        """Each entry by itself, of those from `start` up to `stop`."""
+        """Return the entries from `start` up to `stop`, one by one."""
         base = _HEAD_BYTES + _ROW_BYTES * self.count
         value, count = self.value, (self.count if stop is None else stop) - start
         at = base + self._end(start)
@@ -103,11 +103,11 @@ class Chunk:
         return [value[at : (at := base + end)] for end in ends]
 
     def place_of(self, packed: bytes) -> int:
-        """How many ids of this chunk are smaller."""
+        """Return how many ids of this chunk are smaller."""
         return bisect_left(_Ids(self), packed)
 
     def place_behind(self, packed: bytes) -> int:
-        """How many ids of this chunk are smaller or equal."""
+        """Return how many ids of this chunk are smaller or equal."""
         return bisect_right(_Ids(self), packed)
 
 
@@ -126,7 +126,7 @@ class _Ids(Sequence[bytes]):
 
 
 class ChunkSlice:
-    """What a range has of one chunk."""
+    """The part of a chunk that is in a range."""
 
     __slots__ = ("chunk", "start", "stop")
 
@@ -152,12 +152,12 @@ class ChunkSlice:
 
 
 def prefix(topic: int) -> bytes:
-    """What the keys of a topic's chunks begin with."""
+    """Return the beginning of the keys of a topic's chunks."""
     return ENTRIES + _TOPIC.pack(topic)
 
 
 def pack(ids: Sequence[bytes], entries: Sequence[bytes]) -> bytes:
-    """A chunk's value."""
+    """Return a chunk's value."""
     parts = [len(ids).to_bytes(_HEAD_BYTES, "little")]
     parts += ids
     parts.append(_ends(len(ids)).pack(*accumulate(map(len, entries))))
@@ -166,7 +166,7 @@ def pack(ids: Sequence[bytes], entries: Sequence[bytes]) -> bytes:
 
 
 def _ends(count: int) -> Struct:
-    """This many ends."""
+    """Return the struct of this many ends."""
     found = _ENDS.get(count)
     if found is None:
         found = _ENDS[count] = Struct(f"<{count}I")
@@ -174,7 +174,7 @@ def _ends(count: int) -> Struct:
 
 
 def cut(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Which entries of this many bytes share a page: (from, up to)."""
+    """Yield which entries of these sizes share a page: (from, up to)."""
     ends = list(accumulate(map(_ROW_BYTES.__add__, sizes)))
     start, taken = 0, 0
     while start < len(ends):
@@ -184,12 +184,12 @@ def cut(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def last(txn: Txn, topic: int) -> Chunk | None:
-    """The topic's last chunk."""
+    """Return the topic's last chunk."""
     return next(backward(txn, topic, entry_ids.MAX), None)
 
 
 def forward(txn: Txn, topic: int, start: Id) -> Iterator[Chunk]:
-    """The chunks that may hold ids from `start` on, first to last. The store must not be changed meanwhile."""
+    """Yield the chunks that may hold ids from `start` on, first to last. The store must not be changed meanwhile."""
     of_topic = prefix(topic)
     cursor = txn.cursor()
     wanted = of_topic + entry_ids.pack(start)
@@ -203,7 +203,7 @@ def forward(txn: Txn, topic: int, start: Id) -> Iterator[Chunk]:
 
 
 def backward(txn: Txn, topic: int, end: Id) -> Iterator[Chunk]:
-    """The chunks that may hold ids up to `end`, last to first. The store must not be changed meanwhile."""
+    """Yield the chunks that may hold ids up to `end`, last to first. The store must not be changed meanwhile."""
     of_topic = prefix(topic)
     cursor = txn.cursor()
     found = databases.seek_back(cursor, of_topic, of_topic + entry_ids.pack(end))
@@ -216,7 +216,7 @@ def backward(txn: Txn, topic: int, end: Id) -> Iterator[Chunk]:
 
 
 def between(txn: Txn, topic: int, start: Id, end: Id, limit: int | None = None) -> Iterator[ChunkSlice]:
-    """At most `limit` entries with ids from `start` to `end`, both included, oldest first. The store must not be
+    """Yield at most `limit` entries with ids from `start` to `end`, both included, oldest first. The store must not be
     changed meanwhile."""
     if limit is not None and limit <= 0:
         return
@@ -240,7 +240,7 @@ def between(txn: Txn, topic: int, start: Id, end: Id, limit: int | None = None) 
 
 
 def between_backward(txn: Txn, topic: int, start: Id, end: Id, limit: int | None = None) -> Iterator[ChunkSlice]:
-    """As `between`, but the newest ones, in parts that go from new to old (each part is in order)."""
+    """Like `between`, but with the newest entries, in parts that go from new to old (each part is in order)."""
     if limit is not None and limit <= 0:
         return
     low, high = entry_ids.pack(start), entry_ids.pack(end)
@@ -260,8 +260,8 @@ def between_backward(txn: Txn, topic: int, start: Id, end: Id, limit: int | None
 
 
 def append(txn: Txn, topic: int, tail: Chunk | None, ids: list[bytes], entries: list[bytes]) -> Chunk:
-    """Write entries behind all others: into the topic's last chunk (`tail`) as far as it has room, and into as many new
-    ones as they need. The chunk that is the last one then."""
+    """Write entries after all others: into the topic's last chunk (`tail`) as far as it has room, and into as many new
+    ones as they need. Returns the new last chunk."""
     done = 0
     if tail is not None:
         room = CAPACITY - len(tail.value)
@@ -285,7 +285,7 @@ def append(txn: Txn, topic: int, tail: Chunk | None, ids: list[bytes], entries: 
 
 
 def _extended(chunk: Chunk, ids: list[bytes], entries: list[bytes]) -> Chunk:
-    """The chunk with entries behind its own, whose rows stay as they are."""
+    """Return the chunk with entries added, its own rows unchanged."""
     value, count = chunk.value, chunk.count
     ends_at = _HEAD_BYTES + entry_ids.BYTES * count
     blob_at = _HEAD_BYTES + _ROW_BYTES * count
@@ -302,7 +302,8 @@ def _extended(chunk: Chunk, ids: list[bytes], entries: list[bytes]) -> Chunk:
 
 
 def remove(txn: Txn, chunk: Chunk, places: Sequence[int]) -> Chunk | None:
-    """Remove entries of a chunk, by their places in it, in order. What is left of it; without any entry it goes."""
+    """Remove entries of a chunk, by their places in it, in order. Returns what is left of it; a chunk without entries
+    is removed."""
     if len(places) == chunk.count:
         txn.delete(chunk.key)
         return None
@@ -314,7 +315,7 @@ def remove(txn: Txn, chunk: Chunk, places: Sequence[int]) -> Chunk | None:
 
 
 def _of_runs(chunk: Chunk, runs: Sequence[tuple[int, int]]) -> bytes:
-    """The value of a chunk of only these runs of entries: (from, up to)."""
+    """Return the value of a chunk of only these runs of entries: (from, up to)."""
     ends, ids = chunk.ends, chunk.ids
     new_ends: list[int] = []
     at = 0
@@ -333,13 +334,13 @@ def _of_runs(chunk: Chunk, runs: Sequence[tuple[int, int]]) -> bytes:
 
 
 class Trimmed(NamedTuple):
-    """What has been removed of a topic."""
+    """What a trim has removed."""
 
     entries: int
     size_bytes: int
-    """Of the entries."""
+    """The size of the entries."""
     last: bytes
-    """The highest of their ids, packed; empty without any."""
+    """The highest of their ids, packed; empty if there are none."""
 
 
 def trim(txn: Txn, topic: int, count: int) -> Trimmed:
@@ -367,8 +368,8 @@ def trim(txn: Txn, topic: int, count: int) -> Trimmed:
 
 
 def find(txn: Txn, topic: int, ids: Sequence[bytes]) -> Iterator[tuple[Chunk, list[int]]]:
-    """The chunks that hold entries of these packed ids (which are sorted and different), with their places in them, in
-    order. Ids that there is no entry of are passed over. The store must not be changed meanwhile."""
+    """Yield the chunks that hold entries of these packed ids (sorted and distinct), with their places in them, in
+    order. Ids without an entry are skipped. The store must not be changed meanwhile."""
     place = 0
     while place < len(ids):
         wanted = ids[place]
@@ -383,7 +384,7 @@ def find(txn: Txn, topic: int, ids: Sequence[bytes]) -> Iterator[tuple[Chunk, li
 
 
 def _places(chunk: Chunk, ids: Sequence[bytes]) -> list[int]:
-    """Where those of these ids stand that the chunk has; none of them is behind its last."""
+    """Return the places of those of these ids that the chunk has; none of them is after its last."""
     if len(ids) == 1:
         place = chunk.place_of(ids[0])
         return [place] if chunk.id(place) == ids[0] else []
@@ -392,5 +393,5 @@ def _places(chunk: Chunk, ids: Sequence[bytes]) -> list[int]:
 
 
 def copy(txn: Txn, topic: int, to: int) -> None:
-    """All chunks of a topic once more, as another one's."""
+    """Copy all chunks of a topic to another one."""
     databases.copy_all(txn, prefix(topic), prefix(to))

@@ -1,12 +1,12 @@
-"""When something of a topic, or of one of its groups, is to be done: one look-up says whether it is time.
+"""The times when something is due in a topic, or in one of its groups: one look-up says whether it is time.
 
     order   'Z', 0 u64, due ms u64, topic u64, group u32    empty
     topics  'Z', topic u64, 0 u32                           due ms u64, deferred entries u64, place (20 bytes)
     groups  'Z', topic u64, group u32 (1, 2, …)             due ms u64, the group's name
 
-Group 0 stands for the topic itself: its deferred entries. A due time of 2^64-1 is never, and not in the order. A topic
-has its row if it has deferred entries or a group with a row; `place` is where its key stands. What the order has of a
-topic or a group that is gone is removed when its time comes.
+Group 0 stands for the topic itself: its deferred entries. A due time of 2^64-1 means never, and is not in the order. A
+topic has its row if it has deferred entries or a group with a row; `place` is where its key stands. The order's rows of
+a topic or a group that is gone are removed when their time comes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GROUP = Struct(">Q")
 
 
 class Deadline(NamedTuple):
-    """One place in the order."""
+    """A row of the order."""
 
     due_ms: int
     topic: int
@@ -36,7 +36,7 @@ class Deadline(NamedTuple):
 
 
 class TopicRow(NamedTuple):
-    """What stands here of a topic."""
+    """The row of a topic."""
 
     due_ms: int
     deferred: int
@@ -44,14 +44,14 @@ class TopicRow(NamedTuple):
 
 
 class GroupRow(NamedTuple):
-    """What stands here of a group."""
+    """The row of a group."""
 
     due_ms: int
     name: bytes
 
 
 def first(txn: Txn) -> Deadline | None:
-    """The next one."""
+    """Return the next deadline."""
     cursor = txn.cursor()
     if not cursor.set_range(_ORDER):
         return None
@@ -60,7 +60,7 @@ def first(txn: Txn) -> Deadline | None:
 
 
 def remove(txn: Txn, deadline: Deadline) -> None:
-    """Take it out of the order."""
+    """Remove a deadline from the order."""
     if deadline.due_ms != NEVER:
         txn.delete(_ORDER + _ORDERED.pack(*deadline))
 
@@ -85,7 +85,7 @@ def group_row(txn: Txn, topic: int, group: int) -> GroupRow | None:
 
 
 def put_group(txn: Txn, topic: int, place: bytes, group: int, row: GroupRow) -> None:
-    """`place` is the topic's."""
+    """Write a group's row; `place` is the topic's."""
     before = group_row(txn, topic, group)
     if before is None and topic_row(txn, topic) is None:
         put_topic(txn, topic, TopicRow(NEVER, 0, place))
@@ -101,14 +101,14 @@ def remove_group(txn: Txn, topic: int, group: int) -> None:
 
 
 def move(txn: Txn, topic: int, place: bytes) -> None:
-    """The topic's key stands somewhere else now, or for the first time."""
+    """Note where the topic's key stands now, after a move or for the first time."""
     row = topic_row(txn, topic)
     if row is not None and row.place != place:
         put_topic(txn, topic, row._replace(place=place))
 
 
 def copy(txn: Txn, source: int, target: int, place: bytes) -> None:
-    """Another topic gets the same deadlines; its key stands at `place`."""
+    """Give another topic the same deadlines; its key stands at `place`."""
     row = topic_row(txn, source)
     if row is None:
         return

@@ -2,8 +2,8 @@
 
     key    'F', topic u64, due ms u64, number u32    value  the fields and values, as the entry will have them
 
-The number tells those of one time apart, in the order in which they came. How many there are stands in the topic's row
-of deadlines.py.
+The number tells those of one time apart, in the order in which they came. The topic's row of deadlines.py has their
+count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HIGHEST = 2**32 - 1
 
 
 class Ticket(NamedTuple):
-    """What names one of them."""
+    """The name of a deferred entry."""
 
     due_ms: int
     number: int
@@ -33,7 +33,7 @@ FIRST = Ticket(0, 0)
 
 
 class Deferred(NamedTuple):
-    """One of them."""
+    """A deferred entry."""
 
     due_ms: int
     number: int
@@ -46,7 +46,7 @@ class Deferred(NamedTuple):
 
 
 def add(txn: Txn, topic: int, due_ms: int, words: bytes) -> int:
-    """Put one behind those of its time; its number."""
+    """Add an entry after those of its time; return its number."""
     of_topic = DEFERRED + _TOPIC.pack(topic)
     of_time = of_topic + _TIME.pack(due_ms)
     last = databases.last_up_to(txn, of_time, of_topic + _WHEN.pack(due_ms, HIGHEST))
@@ -56,7 +56,7 @@ def add(txn: Txn, topic: int, due_ms: int, words: bytes) -> int:
 
 
 def walk(txn: Txn, topic: int, ticket: Ticket = FIRST) -> Iterator[Deferred]:
-    """All of a topic in the order of their times, from a ticket on. Change nothing meanwhile."""
+    """Yield all of a topic in the order of their times, from a ticket on. Change nothing meanwhile."""
     of_topic = DEFERRED + _TOPIC.pack(topic)
     for key, value in databases.items_from(txn, of_topic, of_topic + _WHEN.pack(*ticket)):
         due_ms, number = _WHEN.unpack_from(key, len(of_topic))
@@ -64,12 +64,12 @@ def walk(txn: Txn, topic: int, ticket: Ticket = FIRST) -> Iterator[Deferred]:
 
 
 def get(txn: Txn, topic: int, ticket: Ticket) -> bytes | None:
-    """The fields and values of one, if it is there."""
+    """Return the fields and values of one, if it exists."""
     return txn.get(DEFERRED + _TOPIC.pack(topic) + _WHEN.pack(*ticket))
 
 
 def delete(txn: Txn, topic: int, ticket: Ticket) -> bool:
-    """False if it is not there."""
+    """Delete one; return False if it does not exist."""
     return txn.delete(DEFERRED + _TOPIC.pack(topic) + _WHEN.pack(*ticket))
 
 
@@ -78,5 +78,5 @@ def delete_all(txn: Txn, topic: int) -> None:
 
 
 def copy(txn: Txn, topic: int, to: int) -> None:
-    """All of a topic once more, as another one's."""
+    """Copy all of a topic to another one."""
     databases.copy_all(txn, DEFERRED + _TOPIC.pack(topic), DEFERRED + _TOPIC.pack(to))

@@ -1,4 +1,4 @@
-"""Ids of entries: `ms-seq` on the wire, two numbers in code, 16 bytes that sort as they do in the store."""
+"""Ids of entries: `ms-seq` on the wire, two numbers in code, 16 bytes that sort in the same order in the store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX: Final[Id] = (PART_MAX, PART_MAX)
 
 _PACKED: Final = Struct(">QQ")
 pack_parts: Final = _PACKED.pack
-"""Of an id's two numbers, where a call less matters."""
+"""The packing of an id's two numbers, for code where a call less matters."""
 
 
 def pack(entry_id: Id) -> bytes:
@@ -23,7 +23,7 @@ def pack(entry_id: Id) -> bytes:
 
 
 def pack_run(first: Id, count: int) -> list[bytes]:
-    """This many ids that follow each other within one millisecond."""
+    """Return this many consecutive ids within one millisecond."""
     ms, seq = first
     head = ms.to_bytes(8, "big")
     if count == 1:
@@ -36,7 +36,7 @@ def unpack(packed: bytes, at: int = 0) -> Id:
 
 
 def unpack_all(packed: bytes) -> list[Id]:
-    """Of ids that stand one behind the other."""
+    """Return the ids that stand one after the other."""
     return list(_PACKED.iter_unpack(packed))
 
 
@@ -45,7 +45,7 @@ def text(entry_id: Id) -> bytes:
 
 
 def after(entry_id: Id) -> Id | None:
-    """The next id there can be; None behind the last."""
+    """Return the next possible id; None after the last."""
     ms, seq = entry_id
     if seq < PART_MAX:
         return ms, seq + 1
@@ -53,7 +53,7 @@ def after(entry_id: Id) -> Id | None:
 
 
 def before(entry_id: Id) -> Id | None:
-    """The one before it; None before the first."""
+    """Return the id before; None before the first."""
     ms, seq = entry_id
     if seq:
         return ms, seq - 1

@@ -1,4 +1,4 @@
-"""Entries of a topic by their ids: those of one chunk are looked up together."""
+"""Looking up entries of a topic by their ids: those of one chunk together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rlite_pubsub.storage.topics import chunks, entry_ids
 
 
 def entries(txn: Txn, topic: int, ids: Sequence[bytes]) -> list[bytes | None]:
-    """The entries of these ids (packed, in order), as they are sent; None for each that there is none of."""
+    """Return the entries of these ids (packed, in order), as they are sent; None for an id without an entry."""
     found: list[bytes | None] = []
     place, count = 0, len(ids)
     while place < count:

@@ -1,7 +1,7 @@
-"""Whether the records of topics fit each other: entries and what is counted of them, deferred entries and deadlines,
-settings and when they are due, trim marks, types of events, publications, staged pieces.
+"""Checks that the records of topics fit each other: entries and their counts, deferred entries and deadlines, settings
+and when they are due, trim marks, types of events, publications, staged pieces.
 
-Every transaction leaves them so. What differs is damage, or a bug of this program.
+Every transaction leaves them consistent. A fault is damage, or a bug of this program.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ENTRY_HEAD_BYTES = 60
 
 
 class TopicHead(NamedTuple):
-    """What a topic's record says of it."""
+    """The fields of a topic's record that are checked."""
 
     place: bytes
     name: bytes
@@ -51,7 +51,7 @@ class TopicHead(NamedTuple):
 
 
 def faults(txn: Txn, topics: dict[int, TopicHead]) -> Iterator[str]:
-    """What does not fit. `topics`: all that there are, by number."""
+    """Yield the faults. `topics`: all existing topics, by number."""
     for number, topic in topics.items():
         for look in (_of_entries, _of_deadlines, _of_settings, _of_trim_marks, _of_types, _of_publications):
             yield from (f"topic {topic.name!r} {fault}" for fault in look(txn, number, topic))
@@ -62,7 +62,7 @@ def faults(txn: Txn, topics: dict[int, TopicHead]) -> Iterator[str]:
 def _of_entries(txn: Txn, number: int, topic: TopicHead) -> Iterator[str]:
     cold = cold_blocks.state(txn, number)
     length, size_bytes, before = cold.live, cold.live_bytes, entry_ids.pack(cold.sealed_to) if topic.has_cold else b""
-    chunk_before = b""  # what is sealed, or trimmed, may end within a chunk, behind its key
+    chunk_before = b""  # what is sealed, or trimmed, may end within a chunk, after its key
     for key, value in databases.items(txn, chunks.prefix(number)):
         chunk = Chunk(key, value)
         ids = [chunk.id(at) for at in range(chunk.count)]
@@ -111,7 +111,7 @@ def _of_settings(txn: Txn, number: int, topic: TopicHead) -> Iterator[str]:
 
 
 def _of_orders(txn: Txn, topics: dict[int, TopicHead]) -> Iterator[str]:
-    """What the orders have of a topic that is gone is removed when its time comes."""
+    """Check the orders. Rows of a topic that is gone are removed when their time comes."""
     order = databases.DEADLINES + bytes(8)
     for key, _ in databases.items(txn, order):
         due_ms, number, group = _ORDERED.unpack_from(key, len(order))
@@ -188,7 +188,7 @@ def _of_publications(txn: Txn, number: int, topic: TopicHead) -> Iterator[str]:
 
 
 def _of_staged(txn: Txn) -> Iterator[str]:
-    """Each piece has its head, and as many rows as that says."""
+    """Check that each piece has its head, and as many rows as that says."""
     piece, says, has = b"", 0, 0
     for key, value in databases.items(txn, databases.STAGES):
         number = int.from_bytes(key[-4:], "big")

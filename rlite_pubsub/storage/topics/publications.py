@@ -1,5 +1,5 @@
-"""Which publications of a topic are known by their producers' ids for them, so that one that is sent again is not added
-again (XADD's IDMP and IDMPAUTO).
+"""Publications of a topic known by their producers' ids, so that one that is sent again is not added again (XADD's IDMP
+and IDMPAUTO).
 
     state      'i', topic u64, 0 u8                                          seconds u32, most u32, added u64,
                                                                              duplicates u64, producers u64, known u64,
@@ -9,7 +9,7 @@ again (XADD's IDMP and IDMPAUTO).
     by age     'i', topic u64, 3 u8, serial u64                              noted ms u64, producer
     in turn    'i', topic u64, 4 u8, producer, serial u64                    publication
 
-Producers and publications stand under digests of their names. The five change together, here.
+Producers and publications stand under digests of their names. The five kinds of rows change together, here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OF_STATE, _PRODUCERS, _KNOWN, _BY_AGE, _IN_TURN = (bytes([kind]) for kind in ra
 
 
 class PublicationState(NamedTuple):
-    """How long and how many are known of each producer, and what is counted of all."""
+    """How long, and how many, publications of each producer are known; and the counters of all."""
 
     seconds: int = 100
     most: int = 100
@@ -45,7 +45,7 @@ class PublicationState(NamedTuple):
 
 
 class Known(NamedTuple):
-    """One publication."""
+    """A known publication."""
 
     producer: bytes
     publication: bytes
@@ -55,19 +55,19 @@ class Known(NamedTuple):
 
 
 def digest(name: bytes) -> bytes:
-    """What a name stands under."""
+    """Return the digest that a name stands under."""
     return blake2b(name, digest_size=DIGEST_BYTES).digest()
 
 
 def digest_of_fields(words: tuple[bytes, ...]) -> bytes:
-    """As `digest`, of an entry's fields and values, in whichever order they come."""
+    """Return the digest of an entry's fields and values, in whichever order they come."""
     pairs = sorted(zip(words[::2], words[1::2], strict=True))
     text = b"".join([b"%d:%b%d:%b" % (len(field), field, len(value), value) for field, value in pairs])
     return blake2b(text, digest_size=DIGEST_BYTES, person=b"fields").digest()
 
 
 def state(txn: Txn, topic: int) -> PublicationState | None:
-    """None: nothing of it was ever known."""
+    """Return the state; None if nothing was ever known."""
     found = txn.get(_prefix(topic, _OF_STATE))
     return None if found is None else PublicationState(*_STATE.unpack(found))
 
@@ -88,7 +88,7 @@ def find(txn: Txn, topic: int, producer: bytes, publication: bytes) -> Known | N
 
 
 def oldest(txn: Txn, topic: int) -> Known | None:
-    """The one that has been known for the longest time."""
+    """Return the publication known for the longest time."""
     prefix = _prefix(topic, _BY_AGE)
     found = next(databases.items(txn, prefix), None)
     if found is None:
@@ -100,19 +100,19 @@ def oldest(txn: Txn, topic: int) -> Known | None:
 
 
 def oldest_of(txn: Txn, topic: int, producer: bytes) -> Known | None:
-    """As `oldest`, of one producer."""
+    """Like `oldest`, for one producer."""
     found = next(databases.items(txn, _prefix(topic, _IN_TURN) + producer), None)
     return None if found is None else find(txn, topic, producer, found[1])
 
 
 def count_of(txn: Txn, topic: int, producer: bytes) -> int:
-    """How many are known of a producer."""
+    """Return how many of a producer's are known."""
     found = txn.get(_prefix(topic, _PRODUCERS) + producer)
     return 0 if found is None else int(_COUNT.unpack(found)[0])
 
 
 def add(txn: Txn, topic: int, record: Known) -> None:
-    """A new one. `PublicationState.known` and `producers` are the caller's to count."""
+    """Add a publication. The caller counts `PublicationState.known` and `producers`."""
     serial = _SERIAL.pack(record.serial)
     known = _prefix(topic, _KNOWN) + record.producer + record.publication
     txn.put(known, serial + entry_ids.pack(record.entry_id))
@@ -122,7 +122,7 @@ def add(txn: Txn, topic: int, record: Known) -> None:
 
 
 def remove(txn: Txn, topic: int, record: Known) -> None:
-    """It is not known any more."""
+    """Forget a publication."""
     serial = _SERIAL.pack(record.serial)
     txn.delete(_prefix(topic, _KNOWN) + record.producer + record.publication)
     txn.delete(_prefix(topic, _BY_AGE) + serial)
@@ -131,13 +131,13 @@ def remove(txn: Txn, topic: int, record: Known) -> None:
 
 
 def remove_all(txn: Txn, topic: int) -> None:
-    """None is known any more; what was counted stays."""
+    """Forget all publications; the counters stay."""
     for kind in (_PRODUCERS, _KNOWN, _BY_AGE, _IN_TURN):
         databases.delete_all(txn, _prefix(topic, kind))
 
 
 def copy(txn: Txn, topic: int, to: int) -> None:
-    """All of it for another topic, of which nothing is known."""
+    """Copy everything to another topic, which has none."""
     databases.copy_all(txn, PUBLICATIONS + _TOPIC.pack(topic), PUBLICATIONS + _TOPIC.pack(to))
 
 

@@ -1,4 +1,4 @@
-"""What is staged for topics until one commit appends all of it, and which batches were committed.
+"""Entries staged for topics until one commit appends all of them, and which batches were committed.
 
     pieces   'A', application part, batch u64, partition u32, attempt u64, piece u32, 0 u32
                  made ms u64, rows u32, database u32, has ids u8, first id, last id (16 bytes each; 0 without ids),
@@ -10,8 +10,7 @@
                  batch u64, committed ms u64, forgotten from ms u64 (0: never), rest of the application's name
 
 A body is the array of an entry's fields and values, as it is sent. An application is a writer that commits batch after
-batch;
-its marker is written in the transaction that appends what was staged, so both are there, or neither is.
+batch; its marker is written in the transaction that appends what was staged, so both are done, or neither is.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.topics import entry_ids
 
 KEPT_MS = 24 * 3600 * 1000
-"""What nobody has committed for so long is removed."""
+"""What nobody has committed for this long is removed."""
 RECORD_BYTES = 4096 - 16
 """What one page of LMDB's holds of one value."""
 ROWS_AT_ONCE = 500
@@ -42,7 +41,7 @@ _PAST_PIECE = b"\xff" * 4
 
 
 class Writer(NamedTuple):
-    """Who stages: one attempt at one part of a batch."""
+    """A writer that stages: one attempt at one part of a batch."""
 
     application: bytes
     batch: int
@@ -51,7 +50,7 @@ class Writer(NamedTuple):
 
     @property
     def key(self) -> bytes:
-        """What the keys of its pieces begin with."""
+        """The beginning of the keys of its pieces."""
         return _of_batch(self.application, self.batch) + _WRITER.pack(self.partition, self.attempt)
 
 
@@ -72,7 +71,7 @@ class Marker(NamedTuple):
     """How far an application has come."""
 
     batch: int
-    """The last that was committed."""
+    """The last batch that was committed."""
     committed_ms: int
     forgotten_ms: int
     """From when on nobody needs to know; 0: never."""
@@ -88,7 +87,7 @@ def _of_batch(application: bytes, batch: int) -> bytes:
 def put(
     txn: Txn, writer: Writer, number: int, piece: StagedRows, bodies: Sequence[bytes], ids: Sequence[bytes]
 ) -> None:
-    """Stage a piece, whatever was staged under this number before. `ids`: one for each body, packed, or none at all."""
+    """Stage a piece, replacing what was staged under this number. `ids`: one for each body, packed, or none."""
     of_piece = writer.key + _PIECE.pack(number)
     databases.delete_all(txn, of_piece)
     head = _HEAD.pack(*piece[:4], piece.first or bytes(entry_ids.BYTES), piece.last or bytes(entry_ids.BYTES))
@@ -112,7 +111,7 @@ def _cut(sizes: list[int], has_ids: bool) -> Iterator[tuple[int, int]]:
 
 
 def pieces(txn: Txn, writer: Writer) -> Iterator[tuple[int, StagedRows]]:
-    """(number, piece) of all that it has staged, in order. Change nothing meanwhile."""
+    """Yield (number, piece) of everything that it has staged, in order. Change nothing meanwhile."""
     of_writer = writer.key
     cursor = txn.cursor()
     found = cursor.set_range(of_writer)
@@ -130,8 +129,8 @@ def _unpacked(value: bytes) -> StagedRows:
 
 
 def rows(txn: Txn, writer: Writer, number: int, *, has_ids: bool) -> Iterator[tuple[list[bytes], list[bytes]]]:
-    """The ids, packed, if it has any, and the bodies of a piece, some hundreds at a time. The store may be changed
-    meanwhile."""
+    """Yield the ids, packed, if there are any, and the bodies of a piece, some hundreds at a time. The store may be
+    changed meanwhile."""
     of_piece = writer.key + _PIECE.pack(number)
     ids: list[bytes] = []
     bodies: list[bytes] = []
@@ -156,7 +155,7 @@ def rows(txn: Txn, writer: Writer, number: int, *, has_ids: bool) -> Iterator[tu
 
 
 def drop(txn: Txn, application: bytes, batch: int, limit: int) -> int:
-    """Remove at most `limit` records of what it has staged up to and with this batch; how many there were."""
+    """Remove at most `limit` records that it has staged up to and including this batch; return how many there were."""
     of_application = STAGES + key_parts.key_part(application)
     past = of_application + _BATCH.pack(batch) + b"\xff" * 20
     found = []
@@ -170,13 +169,13 @@ def drop(txn: Txn, application: bytes, batch: int, limit: int) -> int:
 
 
 def exist(txn: Txn) -> bool:
-    """Whether anything is staged, or noted."""
+    """Return whether anything is staged, or any marker exists."""
     return next(databases.items(txn, STAGES), None) is not None or next(databases.items(txn, MARKERS), None) is not None
 
 
 def sweep(txn: Txn, before_ms: int, now_ms: int, limit: int) -> int:
     """Remove at most `limit` records of pieces that nobody will commit any more, because of their age or because their
-    batch is done, and markers that are to be forgotten; how many."""
+    batch is done, and of markers to be forgotten; return how many."""
     for key in [key for key, value in databases.items(txn, MARKERS) if 0 < _MARKER.unpack_from(value)[2] <= now_ms]:
         txn.delete(key)
     over: list[bytes] = []
@@ -193,7 +192,7 @@ def sweep(txn: Txn, before_ms: int, now_ms: int, limit: int) -> int:
     removed = 0
     for of_piece in over:
         keys = [key for key, _ in islice(databases.items(txn, of_piece), limit - removed)]
-        for key in reversed(keys):  # its head goes last
+        for key in reversed(keys):  # its head is removed last
             txn.delete(key)
             removed += 1
     return removed
@@ -203,7 +202,7 @@ def sweep(txn: Txn, before_ms: int, now_ms: int, limit: int) -> int:
 
 
 def marker(txn: Txn, application: bytes) -> Marker | None:
-    """None: it has never committed anything, or that is forgotten."""
+    """Return the marker; None if it has never committed anything, or that is forgotten."""
     found = txn.get(MARKERS + key_parts.key_part(application))
     return None if found is None else Marker(*_MARKER.unpack_from(found))
 

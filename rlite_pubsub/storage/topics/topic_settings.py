@@ -1,4 +1,4 @@
-"""What is kept of which topics: limits of a topic's own, rules for names, and when something is due to go.
+"""Retention: a topic's own limits, rules for names, and when something is due to be removed.
 
     settings  'S', topic u64                        place (20 bytes), due ms u64, age ms u64, entries u64, bytes u64,
                                                     removed entries u64, removed bytes u64; and where either is
@@ -8,11 +8,10 @@
     walk      'S', 0 u64, 'w'                       place: topics from here on have not been held against new rules
 
 No topic has the number 0. A topic has settings if it has limits, of its own or by a rule; `place` is where its key
-stands. An age, entries or bytes of 2^64-1 is not the topic's own (a rule says it, if any does); 0 is no limit.
-`due` is the time at which the topic should be looked at, for something of it is too much by then; 2^64-1 is never.
-The order of `due` is what the background work goes by: one look-up says whether there is anything to do, however many
-topics there are, and a writer that appends too much makes it due in the same commit, so that any process can do the
-work.
+stands. An age, entries or bytes of 2^64-1 is not the topic's own (a rule sets it, if any does); 0 is no limit. `due` is
+when the topic must be looked at, because something in it exceeds a limit by then; 2^64-1 is never. Background work
+follows the order of `due`: one look-up says whether there is anything to do, however many topics there are, and a
+writer that appends too much makes it due in the same commit, so that any process can do the work.
 """
 
 from __future__ import annotations
@@ -52,19 +51,19 @@ NOTHING_SAID = RetentionLimits(UNSAID, UNSAID, UNSAID)
 
 
 class AppendRules(NamedTuple):
-    """What holds for entries that are appended; 0: nothing does."""
+    """The rules for appended entries; 0: none."""
 
     max_entry_bytes: int = 0
-    """The most that fields and values of one may have together."""
+    """The most bytes that the fields and values of one entry may have together."""
     sync_every: int = 0
-    """With each so-many-th entry all that was committed is brought to the disk before the append is answered."""
+    """After every this many entries, everything committed is brought to the disk before the append is answered."""
 
 
 NO_APPEND_RULES = AppendRules()
 
 
 class TopicSettings(NamedTuple):
-    """One topic's."""
+    """The settings of one topic."""
 
     place: bytes
     due_ms: int = NEVER
@@ -75,7 +74,7 @@ class TopicSettings(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The limits of topics whose name matches a pattern, as far as they have none of their own."""
+    """The limits of topics whose name matches a pattern, unless they have their own."""
 
     pattern: bytes
     limits: RetentionLimits
@@ -93,7 +92,7 @@ def get(txn: Txn, topic: int) -> TopicSettings | None:
 
 
 def put(txn: Txn, topic: int, settings: TopicSettings, before: TopicSettings | None) -> None:
-    """Write a topic's settings; `before` is what it has until now."""
+    """Write a topic's settings; `before` are its present ones."""
     if before is None or before.due_ms != settings.due_ms:
         if before is not None:
             remove_due(txn, before.due_ms, topic)
@@ -112,7 +111,7 @@ def remove_due(txn: Txn, due_ms: int, topic: int) -> None:
 
 
 def first_due(txn: Txn) -> tuple[int, int] | None:
-    """(when, topic) of the first one that is due."""
+    """Return (when, topic) of the first one that is due."""
     cursor = txn.cursor()
     if not cursor.set_range(_DUE):
         return None
@@ -121,7 +120,7 @@ def first_due(txn: Txn) -> tuple[int, int] | None:
 
 
 def packed_rules(txn: Txn) -> bytes:
-    """The rules as they stand: different bytes are different rules."""
+    """Return the stored rules: different bytes are different rules."""
     return txn.get(_RULES) or b""
 
 
@@ -136,14 +135,14 @@ def unpack_rules(packed: bytes) -> tuple[Rule, ...]:
 
 
 def put_rules(txn: Txn, rules: Sequence[Rule]) -> None:
-    """Write new rules; all topics are to be held against them."""
+    """Write new rules; all topics are to be checked against them."""
     packed = [_RULE.pack(*rule.limits, len(rule.pattern)) + rule.pattern for rule in rules]
     txn.put(_RULES, b"".join(packed))
     put_walk(txn, b"")
 
 
 def walk(txn: Txn) -> bytes | None:
-    """From which place on topics have not been held against the rules; None if all have."""
+    """Return the place from which topics have not been checked against the rules; None if all have."""
     return txn.get(_WALK)
 
 
@@ -155,7 +154,7 @@ def put_walk(txn: Txn, place: bytes | None) -> None:
 
 
 def keys_from(txn: Txn, place: bytes, limit: int) -> list[tuple[bytes, bytes]]:
-    """(place, record) of at most `limit` keys of any type, from a place on; fewer where they are large."""
+    """Return (place, record) of at most `limit` keys of any type, from a place on; fewer if they are large."""
     found, size = [], 0
     for key, value in databases.items_from(txn, databases.KEYS, databases.KEYS + place):
         found.append((key[len(databases.KEYS) :], value))

@@ -1,4 +1,4 @@
-"""How many entries had been trimmed from a topic up to an id: every thousandth is noted, the latest thousand times.
+"""How many entries had been trimmed from a topic up to an id: every thousandth is noted, the last thousand times.
 
     key  'T', topic u64, id (16 bytes)    value  entries trimmed up to and with this one u64
 
@@ -21,7 +21,7 @@ _COUNT = Struct(">Q")
 
 
 def note(txn: Txn, topic: int, last: Id, before: int, after: int) -> None:
-    """`before` entries had been trimmed until now, and `after` have up to this id."""
+    """Note a trim: `before` entries had been trimmed until now, and `after` have up to this id."""
     if before // EVERY == after // EVERY:
         return
     prefix = databases.TRIM_MARKS + _TOPIC.pack(topic)
@@ -32,14 +32,14 @@ def note(txn: Txn, topic: int, last: Id, before: int, after: int) -> None:
 
 
 def forget_behind(txn: Txn, topic: int, entry_id: Id) -> None:
-    """Ids behind this one are given again."""
+    """Forget the marks after this id: these ids are given out again."""
     prefix = databases.TRIM_MARKS + _TOPIC.pack(topic)
     for key, _ in list(databases.items_from(txn, prefix, prefix + entry_ids.pack(entry_id))):
         txn.delete(key)
 
 
 def count_up_to(txn: Txn, topic: int, entry_id: Id) -> int:
-    """At least this many entries had been trimmed up to this id."""
+    """Return at least how many entries had been trimmed up to this id."""
     prefix = databases.TRIM_MARKS + _TOPIC.pack(topic)
     found = databases.last_up_to(txn, prefix, prefix + entry_ids.pack(entry_id))
     return int(_COUNT.unpack(found[1])[0]) if found is not None else 0

@@ -1,13 +1,12 @@
-"""Which entries of a topic of events are of which type: so that one rare type is read without the rest.
+"""An index of events by type, so that a rare type is read without the rest.
 
     indexed  'Y', topic u64, 0 u8                              the last id that the index knows
     types    'Y', topic u64, 1 u8, digest (16 bytes)           ids in its rows u64, the type
     rows     'Y', topic u64, 2 u8, digest, first id (16 bytes) ids, 16 bytes each, oldest first: at most a page
 
 The index follows the topic: it knows every entry up to and including `indexed`, whichever process appended it, and no
-later one.
-So it needs no place in the transactions that append. What was trimmed or deleted since is in it until it is swept: an
-id that no entry has is to be passed over. The digest stands for types of any length.
+later one. So it needs no place in the transactions that append. Trimmed and deleted entries stay in it until it is
+swept: skip an id that has no entry. The digest stands for types of any length.
 """
 
 from __future__ import annotations
@@ -44,18 +43,18 @@ def _place(topic: int, part: bytes) -> bytes:
 
 
 def digest(name: bytes) -> bytes:
-    """What a type's rows stand under."""
+    """Return the digest that a type's rows stand under."""
     return blake2b(name, digest_size=DIGEST_BYTES).digest()
 
 
 def indexed(txn: Txn, topic: int) -> Id:
-    """The index knows every entry up to this id."""
+    """Return the last id that the index knows."""
     found = txn.get(_place(topic, _INDEXED))
     return entry_ids.MIN if found is None else entry_ids.unpack(found)
 
 
 def extend(txn: Txn, topic: int, ids_by_type: Mapping[bytes, Sequence[bytes]], last: Id) -> None:
-    """Take in entries that follow those that are known, up to and with `last`: type -> packed ids, oldest first."""
+    """Add entries that follow the known ones, up to and including `last`: type -> packed ids, oldest first."""
     for name, ids in ids_by_type.items():
         of_type = digest(name)
         _append(txn, _place(topic, _ROWS + of_type), ids)
@@ -88,14 +87,14 @@ def _last_row(txn: Txn, of_type: bytes) -> tuple[bytes, bytes] | None:
 
 
 def types(txn: Txn, topic: int, start: bytes = b"") -> Iterator[Type]:
-    """All types, in the order of their digests, from one on. Change nothing meanwhile."""
+    """Yield all types, in the order of their digests, from one on. Change nothing meanwhile."""
     prefix = _place(topic, _TYPES)
     for key, value in databases.items_from(txn, prefix, prefix + start):
         yield Type(key[len(prefix) :], _COUNT.unpack_from(value)[0], value[_COUNT.size :])
 
 
 def after(txn: Txn, topic: int, of_type: bytes, entry_id: Id, limit: int) -> list[bytes]:
-    """At most about `limit` packed ids of a type (by its digest) that come after an id, oldest first."""
+    """Return about `limit` packed ids of a type (by its digest) that come after an id, oldest first."""
     rows = _place(topic, _ROWS + of_type)
     packed = entry_ids.pack(entry_id)
     cursor = txn.cursor()
@@ -115,8 +114,8 @@ def after(txn: Txn, topic: int, of_type: bytes, entry_id: Id, limit: int) -> lis
 
 
 def sweep(txn: Txn, topic: int, start: bytes, trimmed: Id, limit: int) -> bytes:
-    """Remove, of at most `limit` types from a digest on, the rows of which nothing is left in the topic, `limit` rows
-    at most; a type without rows goes. Where to go on, empty at the end."""
+    """Remove the rows of at most `limit` types, from a digest on, whose entries are all gone, `limit` rows at most; a
+    type without rows is removed. Returns where to go on, empty at the end."""
     packed = entry_ids.pack(trimmed)
     prefix = _place(topic, _TYPES)
     found: list[Type] = []

@@ -5,9 +5,9 @@
     14 bits         the next ones: the clock sequence
     48 bits         `NODE` (11 bits), which marks our own and is no card's address, and the last 37 of `seq`
 
-Promises: one id has one UUID and the other way round, all 64 bits of `seq` included; as text and as bytes UUIDs sort
-as ids do. A UUID's years end before an id's do: an id beyond 5236, which only a client can have chosen, is told as
-`ms-seq`. That form is read, too.
+Promises: ids and UUIDs correspond one to one, with all 64 bits of `seq`; as text and as bytes UUIDs sort as ids do. A
+UUID's years end before an id's do: an id beyond 5236, which only a client can have chosen, is shown as `ms-seq`. That
+form is read, too.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ CLOCK = (1 << _CLOCK_BITS) - 1
 TICK_SHIFT = LOW_BITS + _CLOCK_BITS
 _MOST_TICKS = PART_MAX >> TICK_SHIFT
 NODE = 0b0110_1011_101
-"""The lowest bit of the first eight says: no card has this address."""
+"""The lowest bit of the first eight marks that no card has this address."""
 _SHAPE = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-6([0-9a-f]{3})-([89ab][0-9a-f]{3})-([0-9a-f]{12})", re.ASCII)
 _ENTRY_ID = re.compile(r"([0-9]{1,20})-([0-9]{1,20})", re.ASCII)
 
 
 def text(entry_id: Id) -> bytes:
-    """What an event's id is called."""
+    """Return the name of an event's id."""
     ms, seq = entry_id
     if ms > MAX_MS:
         return b"%d-%d" % entry_id
@@ -51,7 +51,7 @@ def _time(ms: int, ticks: int) -> bytes:
 
 
 def parse(word: str) -> Id | None:
-    """The id that this names; None for what no id is called."""
+    """Return the id that this names; None if it names none."""
     shaped = _SHAPE.fullmatch(word.lower())
     if shaped is None:
         plain = _ENTRY_ID.fullmatch(word)

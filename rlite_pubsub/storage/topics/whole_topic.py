@@ -1,4 +1,4 @@
-"""All that the store has of a topic beside its key, row by row: to bring it to another store as it is.
+"""All of a topic's records beside its key, row by row: for bringing it to another store as it is.
 
 A row is known by its database and what stands behind the topic's number there, which is another one in each store:
 
@@ -6,7 +6,7 @@ A row is known by its database and what stands behind the topic's number there, 
     | database (1 byte)   | the rest of the key          |
     +---------------------+------------------------------+
 
-What says where the topic's key stands, and the orders of what is due, are made anew where it arrives (`place`).
+Rows that say where the topic's key stands, and the orders of what is due, are rebuilt where it arrives (`place`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _GROUP = Struct(">I")
 
 
 def rows(txn: Txn, topic: int, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-    """(row, value), in order, behind this row. Change nothing meanwhile."""
+    """Yield (row, value), in order, after this row. Change nothing meanwhile."""
     number = _NUMBER.pack(topic)
     for database in DATABASES:
         if after[:1] and DATABASES.index(database) < DATABASES.index(after[:1]):
@@ -51,26 +51,27 @@ def rows(txn: Txn, topic: int, after: bytes = b"") -> Iterator[tuple[bytes, byte
 
 
 def put(txn: Txn, topic: int, found: Iterable[tuple[bytes, bytes]]) -> None:
-    """Rows of another store's, under this topic's number."""
+    """Write rows of another store under this topic's number."""
     number = _NUMBER.pack(topic)
     for row, value in found:
         txn.put(row[:1] + number + row[1:], value)
 
 
 def remove(txn: Txn, topic: int, gone: Iterable[bytes]) -> None:
-    """They are not in the other store any more."""
+    """Remove rows that are gone from the other store."""
     number = _NUMBER.pack(topic)
     for row in gone:
         txn.delete(row[:1] + number + row[1:])
 
 
 def is_row(row: bytes) -> bool:
-    """Whether it can be one."""
+    """Return whether it can be a row."""
     return row[:1] in DATABASES
 
 
 def place(txn: Txn, topic: int, at: bytes) -> None:
-    """All of its rows are there, and its key is to stand at this place: what is due, is so in this store, too."""
+    """Finish a topic whose rows are all there, and whose key will stand at this place: what is due there is due in this
+    store, too."""
     row = deadlines.topic_row(txn, topic)
     if row is not None:
         prefix = databases.DEADLINES + _NUMBER.pack(topic)
