@@ -126,7 +126,7 @@ def top(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--once", action="store_true", help="print one page, with the rates of one interval, and end")
     parser.add_argument("--json", action="store_true", help="one JSON object for each refresh")
-    parser.add_argument("--sort", choices=SORTS, default=SORTS[0], help="default: depth")
+    parser.add_argument("--sort", choices=SORTS, default=SORTS[0], help="the order of the tables (default: lag)")
     parser.add_argument("--match", default="*", metavar="PATTERN", help="only topics whose name matches")
     parser.add_argument(
         "--limit", type=int, default=DEFAULT_LIMIT, help=f"look at this many topics, by name (default: {DEFAULT_LIMIT})"

@@ -126,8 +126,8 @@ def _batches(names: list[bytes]) -> list[list[bytes]]:
 
 
 Row: TypeAlias = dict[str, Any]
-SORTS = ("depth", "bytes", "rate", "age", "name")
-"""What a table can be sorted by; one that has no such column is sorted by its depth."""
+SORTS = ("lag", "bytes", "rate", "age", "name")
+"""What a table can be sorted by; one that has no such column is sorted by what waits in it."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class TopTable:
 
     def sorted_by(self, sort: str, *, is_reversed: bool) -> TopTable:
         """Numbers fall, names rise; or the other way round."""
-        key = self.sort_keys.get(sort, self.sort_keys["depth"])
+        key = self.sort_keys.get(sort, self.sort_keys["lag"])
         falls = key not in _RISING
 
         def rank(row: Row) -> tuple[bool, Any]:
@@ -207,7 +207,7 @@ _TOPICS = TopTable(
         Column("retention", "retention", is_number=False),
         Column("state", "state", is_number=False),
     ),
-    {"depth": "entries", "bytes": "bytes", "rate": "rate", "name": "name"},
+    {"lag": "entries", "bytes": "bytes", "rate": "rate", "name": "name"},
 )
 _GROUPS = TopTable(
     "groups",
@@ -221,7 +221,7 @@ _GROUPS = TopTable(
         Column("consumers", "consumers", count_text),
         Column("state", "state", is_number=False),
     ),
-    {"depth": "lag", "name": "name"},
+    {"lag": "lag", "name": "name"},
 )
 _SUBSCRIBERS = TopTable(
     "subscribers",
@@ -236,7 +236,7 @@ _SUBSCRIBERS = TopTable(
         Column("oldest", "oldest_s", seconds_text),
         Column("on disk", "spilled_bytes", bytes_text),
     ),
-    {"depth": "waiting", "bytes": "bytes", "age": "oldest_s", "name": "name"},
+    {"lag": "waiting", "bytes": "bytes", "age": "oldest_s", "name": "name"},
 )
 
 
@@ -254,7 +254,7 @@ _CONNECTIONS = TopTable(
         Column("in/s", "input_rate", bytes_text),
         Column("out/s", "output_rate", bytes_text),
     ),
-    {"depth": "lag_bytes", "bytes": "lag_bytes", "rate": "output_rate", "age": "oldest_s", "name": "name"},
+    {"lag": "lag_bytes", "bytes": "lag_bytes", "rate": "output_rate", "age": "oldest_s", "name": "name"},
     is_optional=True,
 )
 _CHANNELS = TopTable(
@@ -264,7 +264,7 @@ _CHANNELS = TopTable(
         Column("messages/s", "rate", count_text),
         Column("subscribers", "subscribers", count_text),
     ),
-    {"depth": "rate", "rate": "rate", "name": "name"},
+    {"lag": "rate", "rate": "rate", "name": "name"},
     is_optional=True,
 )
 _LINKS = TopTable(
@@ -280,7 +280,7 @@ _LINKS = TopTable(
         Column("out/s", "output_rate", bytes_text),
         Column("error", "error", is_number=False),
     ),
-    {"depth": "lag", "rate": "output_rate", "age": "oldest_s", "name": "name"},
+    {"lag": "lag", "rate": "output_rate", "age": "oldest_s", "name": "name"},
     is_optional=True,
 )
 TITLES = ("topics", "groups", "subscribers", "connections", "channels", "links")

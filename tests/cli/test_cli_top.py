@@ -178,7 +178,7 @@ def test_live_table_follows_what_changes_obeys_keys_and_leaves_the_terminal_as_i
     server: ServerProcess, open_terminal: Callable[..., Terminal], command: list[str]
 ) -> None:
     terminal = open_terminal([*command, "--url", url_of(server), "-i", "0.2"])
-    terminal.shows("jobs", "orders\\x1b[2J", "billing", "away", "by depth", "commands/s")
+    terminal.shows("jobs", "orders\\x1b[2J", "billing", "away", "by lag", "commands/s")
     redis.Redis(port=server.port).xadd("brandnew", {"n": 1})
     terminal.shows("brandnew")
     terminal.press("\x1b[C")
@@ -262,7 +262,7 @@ def test_page_fits_its_screen_and_tells_how_many_rows_do_not() -> None:
     for count in (0, 1, 5, 50):
         reading = TopReading(0.0, {}, {b"t%d" % number: topic for number in range(count)}, count + 3, [])
         for lines in range(12, 40):
-            shown = page_lines(cut(page(None, reading, "depth"), lines))
+            shown = page_lines(cut(page(None, reading, "lag"), lines))
             assert len(shown) <= lines
             rows_shown = sum(line.startswith("t") and line[1].isdigit() for line in shown)
             assert rows_shown == min(count, lines - 1 - 9)
@@ -274,7 +274,7 @@ def test_rate_is_not_known_where_another_process_answers() -> None:
         return TopReading(at_s, {"process_id": process_id, "messages_published": published}, {}, 0, [])
 
     def rate(before: TopReading | None, now: TopReading) -> object:
-        return page(before, now, "depth").summary["messages_published_per_s"]
+        return page(before, now, "lag").summary["messages_published_per_s"]
 
     first = reading(1.0, 1, 10)
     assert rate(None, first) is None
@@ -283,12 +283,12 @@ def test_rate_is_not_known_where_another_process_answers() -> None:
 
 
 def test_keys_that_mean_nothing_change_nothing() -> None:
-    choice = TopView("depth")
+    choice = TopView("lag")
     for key in ("x", "\x1b", "up", "\x1b[5~", "rub"):
         choice.press(key)
-    assert choice == TopView("depth")
+    assert choice == TopView("lag")
     for key in ("/", "a", "\x1b[5~", "left", "q"):
         choice.press(key)
-    assert (choice.wanted, choice.sort, choice.is_over) == ("aq", "depth", False)
+    assert (choice.wanted, choice.sort, choice.is_over) == ("aq", "lag", False)
     choice.press("\x1b")
-    assert choice == TopView("depth")
+    assert choice == TopView("lag")

@@ -347,7 +347,7 @@ OURS: tuple[Directive, ...] = (
     declare(
         "umask",
         Octal(0, 0o777, unsigned=True),
-        "77",
+        "077",
         "immutable",
         ours=True,
         meaning="Permissions that are removed from the server's new files, in octal. With 007 the group shares the "
