@@ -11,19 +11,18 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlite_pubsub.cli.ending import CommandFailed, say
 from rlite_pubsub.cli.secrets import without_password
 from rlite_pubsub.cli.target import folder_of, is_server, must_exist, target_of
+from rlite_pubsub.cli.whole_file import whole_file
 
 if TYPE_CHECKING:
     from rlite_pubsub.replication.importing import Imported
-
-_BUFFERED = 1 << 20
 
 
 def importing(parser: argparse.ArgumentParser) -> None:
@@ -111,21 +110,7 @@ def _export(arguments: argparse.Namespace) -> int:
         export_from(folder, sys.stdout.buffer.write)
         return 0
     path = Path(arguments.file)
-    with _whole(path) as write:
+    with whole_file(path) as write:
         exported = export_from(folder, write)
     print(f"{path}: {exported.keys} keys and {exported.libraries} libraries of functions")
     return 0
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[Callable[[bytes], Any]]:
-    """Write a file that gets its name once all of it is on the disk."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(temporary, "xb", _BUFFERED) as file:
-            yield file.write
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

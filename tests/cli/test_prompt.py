@@ -81,7 +81,9 @@ def run(*words: str | bytes, text: bytes = b"", **environment: str) -> subproces
 
 
 @pytest.mark.skipif(shutil.which("redis-cli") is None, reason="redis-cli is not installed")
-@pytest.mark.parametrize("form", [[], ["-3"], ["--no-raw"], ["--no-raw", "-3"], ["--csv"], ["--json"]], ids=str)
+@pytest.mark.parametrize(
+    "form", [[], ["-3"], ["--no-raw"], ["--no-raw", "-3"], ["--csv"], ["--json"], ["--quoted-json"]], ids=str
+)
 def test_what_is_printed_is_what_redis_cli_prints(server: Server, form: list[str]) -> None:
     place = ["-p", str(server.port), *form]
     theirs = subprocess.run(["redis-cli", *place], input=LINES, capture_output=True, timeout=PATIENCE_S)

@@ -6,8 +6,10 @@ messages of a subscriber.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 
 from rlite_pubsub.cli.ending import CommandFailed
@@ -24,8 +26,22 @@ _SUBSCRIBING = {b"subscribe": b"unsubscribe", b"psubscribe": b"punsubscribe", b"
 _CONFIRMING = {*_SUBSCRIBING, *_SUBSCRIBING.values()}
 
 
+_REDIRECTED = re.compile(rb"(MOVED|ASK) \d+ (\S*):(\d+)")
+_MOST_REDIRECTIONS = 16
+
+
 class ConnectionLost(Exception):
     """There is nobody any more; the text says why."""
+
+
+@dataclass(frozen=True)
+class _Redirection:
+    """Where a server of a cluster, or of a sharded store, says that a key is."""
+
+    host: str
+    """Empty: the same host."""
+    port: int
+    is_ask: bool
 
 
 class Dialogue:
@@ -86,7 +102,7 @@ class Dialogue:
 
     def _greet(self) -> None:
         for request in self._greeting():
-            for reply in self.ask(request):
+            for reply in self._ask_here(request):
                 if isinstance(reply, Error):
                     raise CommandFailed(f"{request[0].decode()} failed: {reply.decode(errors='backslashreplace')}")
 
@@ -114,7 +130,29 @@ class Dialogue:
 
     def ask(self, request: list[bytes]) -> Iterator[Reply]:
         """Say it; its replies: one, but as many as there are names for commands that subscribe. After MONITOR they do
-        not end. Raises OSError and ConnectionLost, but never BrokenPipeError, which is left to the output."""
+        not end. Where the place says so, redirections are followed, and the other server stays the place. Raises
+        OSError and ConnectionLost, but never BrokenPipeError, which is left to the output; CommandFailed if nobody is
+        where a redirection leads, or if they do not end."""
+        for _ in range(_MOST_REDIRECTIONS):
+            found = None
+            for reply in self._ask_here(request):
+                found = _redirection(reply) if self.place.follows else None
+                if found is None:
+                    yield reply
+            if found is None:
+                return
+            self._follow(found)
+        raise CommandFailed(f"redirected more than {_MOST_REDIRECTIONS} times")
+
+    def _follow(self, found: _Redirection) -> None:
+        self.place = replace(self.place, host=found.host or self.place.host, port=found.port, unix=None)
+        self.connect(listens=self._listener is not None)
+        if found.is_ask:
+            [reply] = self.ask_all([[b"ASKING"]])
+            if isinstance(reply, Error):
+                raise CommandFailed(f"ASKING failed: {reply.decode(errors='backslashreplace')}")
+
+    def _ask_here(self, request: list[bytes]) -> Iterator[Reply]:
         if self._wire is None:
             raise ConnectionLost("not connected")
         self._is_awaiting = True
@@ -249,6 +287,13 @@ class Dialogue:
             return _is_confirming(reply)
         is_message = isinstance(reply, list) and len(reply) > 2 and reply[0] in _MESSAGES
         return not (is_message and self.has_subscribed)
+
+
+def _redirection(reply: Reply) -> _Redirection | None:
+    if not isinstance(reply, Error):
+        return None
+    found = _REDIRECTED.fullmatch(reply)
+    return _Redirection(found[2].decode(), int(found[3]), found[1] == b"ASK") if found is not None else None
 
 
 def _is_confirming(reply: Reply) -> bool:

@@ -1,4 +1,4 @@
-"""All keys of a database, by SCAN: listed one a line (`--scan`), or measured (`--bigkeys`, `--memkeys`).
+"""All keys of a database, by SCAN: listed one a line (`--scan`), or measured (`--bigkeys`, `--memkeys`, `--hotkeys`).
 
 What is printed is what redis-cli prints. The server goes on meanwhile: a batch of keys costs it one pipeline.
 """
@@ -17,6 +17,8 @@ from rlite_pubsub.protocol.replies import Error, Reply
 
 _PAUSE_EVERY = 100
 """Batches, between two pauses of a survey."""
+_HOTTEST = 16
+"""Keys that `--hotkeys` names."""
 _SAY_EVERY = 1_000_000
 """Keys, between two lines that say how far a survey is."""
 
@@ -91,6 +93,44 @@ def survey(
         if number % _PAUSE_EVERY == 0:
             time.sleep(pause_s)
     _summarize(list(kinds.values()), seen, length, by_memory=by_memory)
+
+
+def find_hot_keys(dialogue: Dialogue, pattern: bytes | None, pause_s: float) -> None:
+    """Print the keys that are used most, by the server's counters. Raises as `list_keys` does, and CommandFailed where
+    the server does not count."""
+    total = _whole(dialogue, [b"DBSIZE"])
+    print("\n# Scanning the entire keyspace to find hot keys as well as")
+    print("# average sizes per key type.  You can use -i 0.1 to sleep 0.1 sec")
+    print("# per 100 SCAN commands (not usually needed).\n")
+    hottest: list[tuple[int, bytes]] = []  # the least used first
+    seen = 0
+    for number, keys in enumerate(_batches(dialogue, pattern), 1):
+        percent = 100 * seen / total if total else 0
+        for key, counter in zip(keys, _counters(dialogue, keys), strict=True):
+            seen += 1
+            if seen % _SAY_EVERY == 0:
+                print(f"[{percent:05.2f}%] Sampled {seen} keys so far", flush=True)
+            place = sum(counter > other for other, _ in hottest)
+            if counter and (place or len(hottest) < _HOTTEST):
+                hottest.insert(place, (counter, key))
+                del hottest[:-_HOTTEST]
+                found = f"Hot key '{_text(key)}' found so far with counter {counter}"
+                print(f"[{percent:05.2f}%] {found}", flush=True)
+        if number % _PAUSE_EVERY == 0:
+            time.sleep(pause_s)
+    print(f"\n-------- summary -------\n\nSampled {seen} keys in the keyspace!")
+    for counter, key in reversed(hottest):
+        print(f"hot key found with counter: {counter}\tkeyname: {_text(key)}")
+
+
+def _counters(dialogue: Dialogue, keys: list[bytes]) -> list[int]:
+    """How much each is used; 0 for those that are gone by now."""
+    found = []
+    for reply in dialogue.ask_all([[b"OBJECT", b"FREQ", key] for key in keys]):
+        if isinstance(reply, Error):
+            raise CommandFailed(f"OBJECT FREQ failed: {reply.decode(errors='backslashreplace')}")
+        found.append(reply if isinstance(reply, int) else 0)
+    return found
 
 
 def _summarize(kinds: list[_Kind], seen: int, length: int, *, by_memory: bool) -> None:

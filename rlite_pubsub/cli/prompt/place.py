@@ -30,6 +30,8 @@ class Destination:
     database: int = 0
     protocol: int = 2
     creates: bool = False
+    follows: bool = False
+    """Whether it goes where MOVED and ASK say."""
 
     def connect(self) -> Wire:
         """Raises OSError and StoreError."""
@@ -62,8 +64,9 @@ def place_of(arguments: argparse.Namespace) -> Destination:
         user=arguments.user,
         password=password,
         database=arguments.database,
-        protocol=3 if arguments.resp3 or (arguments.form == "json" and not arguments.resp2) else 2,
+        protocol=3 if arguments.resp3 or (arguments.form in ("json", "quoted-json") and not arguments.resp2) else 2,
         creates=arguments.create,
+        follows=arguments.follows,
     )
     for target in (arguments.socket, arguments.uri):
         if target is not None:
@@ -76,6 +79,7 @@ def place_of(arguments: argparse.Namespace) -> Destination:
             key=arguments.key,
             name=arguments.sni,
             is_believed=arguments.insecure,
+            ciphers=arguments.tls_ciphers,
         )
         place = replace(place, tls=tls)
     return place

@@ -111,19 +111,19 @@ def csv(reply: Reply) -> bytes:
     return _number(reply)
 
 
-def as_json(reply: Reply) -> bytes:
-    """One JSON value. A byte that is no UTF-8 is written as it is, as redis-cli does."""
+def as_json(reply: Reply, text: Callable[[bytes], bytes]) -> bytes:
+    """One JSON value, whose strings `text` makes."""
     if isinstance(reply, Map):
         pairs = [(key if isinstance(key, bytes) else raw(key), value) for key, value in reply]
-        return b"{" + b",".join([_text(key) + b":" + as_json(value) for key, value in pairs]) + b"}"
+        return b"{" + b",".join([text(key) + b":" + as_json(value, text) for key, value in pairs]) + b"}"
     if isinstance(reply, list):
-        return b"[" + b",".join(map(as_json, reply)) + b"]"
+        return b"[" + b",".join([as_json(element, text) for element in reply]) + b"]"
     if isinstance(reply, BigNumber):
         return bytes(reply)
     if isinstance(reply, Error):
-        return b"error:" + _text(reply)
+        return b"error:" + text(reply)
     if isinstance(reply, bytes):
-        return _text(reply)
+        return text(reply)
     if reply is None:
         return b"null"
     if isinstance(reply, bool):
@@ -132,7 +132,13 @@ def as_json(reply: Reply) -> bytes:
 
 
 def _text(data: bytes) -> bytes:
+    """A byte that is not UTF-8 is written as it is, as redis-cli does."""
     return json.dumps(data.decode(errors="surrogateescape"), ensure_ascii=False).encode(errors="surrogateescape")
+
+
+def _quoted_text(data: bytes) -> bytes:
+    """In ASCII: what a terminal is shown, with its backslashes doubled."""
+    return quoted(data).replace(b"\\", b"\\\\")
 
 
 def _number(reply: int | float) -> bytes:
@@ -145,13 +151,15 @@ class Printer:
     def __init__(self, form: str | None, delimiter: bytes, end: bytes) -> None:
         if form is None:
             form = "terminal" if sys.stdout.isatty() or "FAKETTY" in os.environ else "raw"
+        self.form = form
         self.is_for_terminal = form == "terminal"
         self.is_raw = form == "raw"
         self._made: Callable[[Reply], bytes] = {
             "terminal": for_terminal,
             "raw": lambda reply: raw(reply, delimiter) + end,
             "csv": lambda reply: csv(reply) + b"\n",
-            "json": lambda reply: as_json(reply) + b"\n",
+            "json": lambda reply: as_json(reply, _text) + b"\n",
+            "quoted-json": lambda reply: as_json(reply, _quoted_text) + b"\n",
         }[form]
 
     def text(self, request: list[bytes], reply: Reply) -> bytes:

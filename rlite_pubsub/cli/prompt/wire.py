@@ -46,6 +46,8 @@ class Tls:
     """By which the server is to be called; None: its host."""
     is_believed: bool = False
     """Whatever it shows."""
+    ciphers: str | None = None
+    """Of TLS 1.2 and below, as OpenSSL lists them; None: what Python allows."""
 
     def context(self) -> ssl.SSLContext:
         """Raises OSError."""
@@ -53,6 +55,8 @@ class Tls:
         if self.is_believed:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
+        if self.ciphers is not None:
+            context.set_ciphers(self.ciphers)
         if self.certificate is not None:
             context.load_cert_chain(self.certificate, self.key)
         return context
