@@ -93,9 +93,7 @@ class Keyboard:
             tty.setcbreak(sys.stdin)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self._is_there:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._before)
 
