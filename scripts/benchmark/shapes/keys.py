@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from hashlib import sha1
-from itertools import cycle
+from itertools import cycle, islice
 from typing import NamedTuple
 
 from .. import wire
@@ -22,6 +22,10 @@ from .append import PERSISTENT
 CONNECTIONS = 50
 DEPTH = 64
 BATCHES = 16
+ALONE = 4096
+"""Requests that are asked again and again where there is no pipeline,"""
+NEW_A_SECOND = 300_000
+"""and for each second, where half of them put in something new: if they came round, the collection would be drained."""
 MEMBERS = 10_000
 AT_ONCE = 100
 HASHES, FIELDS = 1000, 10
@@ -214,7 +218,8 @@ class Commands(Shape):
                     raise WrongAnswer(f"{request[:40]!r} was refused")
             if self._depth == 1:
                 asked = self.asked(0)
-                requests = cycle([next(asked)[0] for _ in range(DEPTH * BATCHES * 4)])
+                count = ALONE if self._work.put_back is None else max(ALONE, int(NEW_A_SECOND * effort.seconds))
+                requests = cycle([request for request, _ in islice(asked, count)])
                 return (command_reading(alternate(server, clients, requests, _is_answer, effort.seconds)),)
             publishers = [Appender(client, self.batches(number)) for number, client in enumerate(clients)]
             return (command_reading(drive(server, publishers, (), effort.seconds)),)
