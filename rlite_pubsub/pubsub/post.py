@@ -61,6 +61,8 @@ AWAKE_NS: Final = 100_000
 KEPT_BYTES: Final = 256 << 10
 KEPT_LETTERS: Final = 256
 """So much of what is taken is kept at most: the mailbox's limits count it, and removing it holds the publishers up."""
+LOOK_AGAIN_NS: Final = 1_000_000
+"""Whether anybody has died is looked at no more often: a look takes a microsecond."""
 FORGET_PAGES_BYTES: Final = 16 << 20
 """What is read through LMDB's map stays in this process's memory; after this many bytes it is let go."""
 
@@ -108,6 +110,8 @@ class Post:
         self._clock = clock
         self._neighbours = neighbours
         self._ringer = Ringer(store.subscribers_folder)
+        self._looked_at: Address | None = None  # whose bells are open
+        self._looked_ns = 0
         self._outgoing: list[tuple[Route, list[bytes]]] = []  # to processes
         self._lasting: list[tuple[Route, list[bytes]]] = []  # to durable subscribers
         self._durable = durable
@@ -283,6 +287,23 @@ class Post:
         self.rung += 1
         if self._ringer.ring(subscriber) is Ring.GONE:
             self.suspect(subscriber)
+
+    def reap_unheard(self, address: Address) -> bool:
+        """Whether somebody there was found dead, and is removed: nothing is written just now. Law 4: a bell that nobody
+        hears is the hint, the lock the proof. Who publishes all the time looks now and then."""
+        now_ns = monotonic_ns()
+        if now_ns - self._looked_ns < LOOK_AGAIN_NS:
+            return False
+        self._looked_ns = now_ns
+        unheard = self._ringer.unheard()
+        if address is not self._looked_at:
+            self._looked_at = address
+            unheard += self._ringer.open(address.subscribers)
+        if not unheard:
+            return False
+        self.suspects.update(unheard)
+        self.reap_suspects()
+        return True
 
     def suspect(self, subscriber: int) -> None:
         """It may be dead: look at it when the turn ends."""

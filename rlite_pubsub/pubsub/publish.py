@@ -37,9 +37,19 @@ def publish(hub: Hub, kind: Kind, name: bytes, tails: list[bytes], aside: bool =
     route = hub.channel_routes.get(name) if kind is CHANNELS else None
     if route is None:
         route = hub.route(kind, name)
+    if route.address is not None and not aside and not hub.agenda.due & LETTERS:
+        route = _without_dead(hub, kind, name, route)
     if route is not NOBODY:
         send(hub, route, tails, aside)
     return route
+
+
+def _without_dead(hub: Hub, kind: Kind, name: bytes, route: Route) -> Route:
+    """The route, without processes that have died meanwhile: they are not counted. Raises StoreError."""
+    if route.address is None or hub.post is None or not hub.post.reap_unheard(route.address):
+        return route
+    hub.look_around()
+    return hub.route(kind, name)
 
 
 def check_writers(hub: Hub, kind: Kind, name: bytes) -> bool:
@@ -72,7 +82,7 @@ def deliver(hub: Hub, kind: Kind, name: bytes, tails: list[bytes]) -> Route:
     `Hub.retain` raises: nobody has received it; or PartlySent.
     """
     hub.look_around()
-    route = hub.route(kind, name)
+    route = _without_dead(hub, kind, name, hub.route(kind, name))
     if route is not NOBODY:
         _deliver(hub, route, tails)
     return route
@@ -117,6 +127,8 @@ def publish_at_once(hub: Hub, name: bytes, payload: bytes) -> Route | None:
     """
     hub.look_around()
     route = hub.channel_routes.get(name) or hub.route(CHANNELS, name)
+    if route.address is not None:
+        route = _without_dead(hub, CHANNELS, name, route)
     address, post = route.address, hub.post
     if route.topic is not None:
         return None

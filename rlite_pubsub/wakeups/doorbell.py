@@ -16,6 +16,7 @@ import os
 import select
 import stat
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 from rlite_pubsub import permissions
@@ -107,6 +108,7 @@ class Ringer:
         self._folder = folder
         self._capacity = capacity
         self._open: dict[int, int] = {}  # in the order in which they were opened
+        self._poll = select.poll()  # tells of those that nobody hears, and of nothing else
         self._lock = threading.Lock()
 
     def ring(self, subscriber: int) -> Ring:
@@ -117,14 +119,33 @@ class Ringer:
                 if result is Ring.RUNG or result is Ring.FULL:
                     return result
                 # Its owner has died, or has hung a new FIFO at the same path.
-                os.close(self._open.pop(subscriber))
+                self._drop(subscriber)
             return self._ring_anew(subscriber)
+
+    def open(self, subscribers: Iterable[int]) -> list[int]:
+        """Open the bells that are not open, for `unheard` to look at; those that nobody hears."""
+        with self._lock:
+            found = []
+            for subscriber in subscribers:
+                if subscriber not in self._open:
+                    opened = _open_to_ring(doorbell_path(self._folder, subscriber))
+                    if not isinstance(opened, Ring):
+                        self._keep(subscriber, opened)
+                    elif opened is Ring.GONE:
+                        found.append(subscriber)
+            return found
+
+    def unheard(self) -> list[int]:
+        """Whose bells, of those that are open, nobody hears any more: a hint, as GONE is. One look at all; none is
+        rung."""
+        with self._lock:
+            found = {descriptor for descriptor, _ in self._poll.poll(0)}
+            return [one for one, descriptor in self._open.items() if descriptor in found] if found else []
 
     def close(self) -> None:
         with self._lock:
-            for descriptor in self._open.values():
-                os.close(descriptor)
-            self._open.clear()
+            for subscriber in list(self._open):
+                self._drop(subscriber)
 
     def _ring_anew(self, subscriber: int) -> Ring:
         opened = _open_to_ring(doorbell_path(self._folder, subscriber))
@@ -134,10 +155,19 @@ class Ringer:
         if result is Ring.GONE or result is Ring.UNKNOWN:
             os.close(opened)
             return result
-        self._open[subscriber] = opened
-        if len(self._open) > self._capacity:
-            os.close(self._open.pop(next(iter(self._open))))
+        self._keep(subscriber, opened)
         return result
+
+    def _keep(self, subscriber: int, descriptor: int) -> None:
+        self._open[subscriber] = descriptor
+        self._poll.register(descriptor, 0)
+        if len(self._open) > self._capacity:
+            self._drop(next(iter(self._open)))
+
+    def _drop(self, subscriber: int) -> None:
+        descriptor = self._open.pop(subscriber)
+        self._poll.unregister(descriptor)
+        os.close(descriptor)
 
 
 def ring(folder: Path, subscriber: int) -> Ring:
