@@ -4,78 +4,23 @@
         await jobs.push({"to": "ada"})
         worker = await jobs.create_subscriber("worker")
         async for item in worker: ...
+    worker = await queues.aio.get_subscriber("./store", "jobs:worker", codec="json")
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Any
 
-import redis
-import redis.asyncio
-from redis.exceptions import ResponseError
-
+from rlite_pubsub.queues.aio_route import QueueRoute
 from rlite_pubsub.queues.codec import BYTES, Codec, CodecName, codec_of
-from rlite_pubsub.queues.course import Course, RedirectTarget, Trip, options_at
-from rlite_pubsub.queues.errors import explained
+from rlite_pubsub.queues.errors import NoSuchSubscriber
 from rlite_pubsub.queues.item import Item, Start, item_of, start_of
-from rlite_pubsub.queues.requests import WAIT_MS, SubscriberStatus, statuses_of, subscriber_id, take_words
+from rlite_pubsub.queues.requests import WAIT_MS, SubscriberStatus, names_in, statuses_of, subscriber_id, take_words
 from rlite_pubsub.topics.aio import Where, client_of
 from rlite_pubsub.topics.entry import text
-
-
-class QueueRoute:
-    """What route.py's QueueRoute is, for programs with an event loop."""
-
-    def __init__(self, client: redis.asyncio.Redis) -> None:
-        self.client = client
-        self._course = Course()
-        self._others: dict[RedirectTarget, redis.asyncio.Redis] = {}
-
-    async def ask(self, *words: Any) -> Any:
-        trip = self._course.begin()
-        while True:
-            try:
-                return await self._sent(trip, words)
-            except (redis.ConnectionError, redis.TimeoutError):
-                trip.is_lost()
-                raise
-            except ResponseError as refusal:
-                try:
-                    delay_s = trip.follow(refusal)
-                except ResponseError as final:
-                    raise explained(final) from None
-                await asyncio.sleep(delay_s)
-
-    async def _sent(self, trip: Trip, words: tuple[Any, ...]) -> Any:
-        client = self.client if trip.to is None else self._at(trip.to)
-        if not trip.is_asking:
-            return await client.execute_command(*words)  # type: ignore[no-untyped-call]
-        pipe = client.pipeline(transaction=False)
-        pipe.execute_command("ASKING")
-        pipe.execute_command(*words)
-        reply = (await pipe.execute(raise_on_error=False))[1]
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
-
-    def _at(self, address: RedirectTarget) -> redis.asyncio.Redis:
-        client = self._others.get(address)
-        if client is None:
-            kind, options = options_at(self.client.connection_pool, address, redis.asyncio.Connection)
-            pool = redis.asyncio.ConnectionPool(connection_class=kind, **options)
-            client = self._others[address] = redis.asyncio.Redis(connection_pool=pool)
-        return client
-
-    async def aclose(self, *, also_client: bool) -> None:
-        others, self._others = self._others, {}
-        for client in others.values():
-            await client.connection_pool.disconnect()
-        if also_client:
-            await self.client.aclose()
 
 
 class Queue:
@@ -148,15 +93,24 @@ class Queue:
 class Subscriber:
     """One subscriber of a queue. Several of one name share one place: each item goes to one of them."""
 
-    def __init__(self, route: QueueRoute, queue: str | bytes, name: str | bytes, codec: Codec = BYTES) -> None:
+    def __init__(
+        self,
+        route: QueueRoute,
+        queue: str | bytes,
+        name: str | bytes,
+        codec: Codec = BYTES,
+        *,
+        owns_client: bool = False,
+    ) -> None:
         self._route = route
+        self._owns_client = owns_client
         self.queue = queue
         self.name = name
         self.codec = codec
 
     @property
     def id(self) -> str:
-        """What `queues.get_subscriber` finds it by, in any process."""
+        """What `get_subscriber` finds it by, in any process."""
         return subscriber_id(self.queue, self.name)
 
     async def pop(self, timeout: float | None = 0.0) -> Item | None:
@@ -197,6 +151,19 @@ class Subscriber:
         """Give up the place; False if there is no such subscriber."""
         return bool(await self._do("QUEUE.DELETE"))
 
+    async def aclose(self) -> None:
+        """Let go of the client, if it is the subscriber's own. Its place stays."""
+        if self._owns_client:
+            await self._route.aclose(also_client=True)
+
+    async def __aenter__(self) -> Subscriber:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
     async def _take(self, timeout: float | None, count: int | None) -> Any:
         """What QUEUE.POP answers in the end."""
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -208,3 +175,48 @@ class Subscriber:
 
     async def _do(self, command: str, *options: Any) -> Any:
         return await self._route.ask(command, self.queue, self.name, *options)
+
+
+async def create_queue(where: Where, name: str | bytes, **options: Any) -> Queue:
+    """The queue of this name, created if necessary."""
+    return await Queue(where, name, **options).open()
+
+
+async def get_queue(
+    where: Where, name: str | bytes | None = None, *, subscriber: str | None = None, **options: Any
+) -> Queue:
+    """The queue of this name, or the one that the subscriber with this id reads. Raises NoSuchQueue, NoSuchSubscriber,
+    and ValueError for what is no id."""
+    if (name is None) == (subscriber is None):
+        raise TypeError("get_queue takes a queue's name, or subscriber= with an id")
+    if subscriber is None:
+        assert name is not None
+        return await Queue(where, name, create=False, **options).open()
+    of_queue, who = names_in(subscriber)
+    queue = await Queue(where, of_queue, create=False, **options).open()
+    try:
+        names = {status.name for status in await queue.list()}
+        if who.decode(errors="surrogateescape") not in names:
+            raise NoSuchSubscriber(f"No such subscriber {subscriber!r}")
+    except BaseException:
+        await queue.aclose()
+        raise
+    return queue
+
+
+async def get_subscriber(where: Where, id: str, **options: Any) -> Subscriber:
+    """The subscriber with this id, wherever that was made; its queue's keywords. Raises as `get_queue`."""
+    queue = await get_queue(where, subscriber=id, **options)
+    return Subscriber(queue._route, queue.name, names_in(id)[1], queue.codec, owns_client=queue._owns_client)
+
+
+async def list_queues(where: Where, **options: Any) -> list[str]:
+    """The names of all queues; of all members', where they are sharded."""
+    client = client_of(where, **options)
+    route = QueueRoute(client)
+    try:
+        members = await route.members()
+        names = [await member.execute_command("QUEUE.LIST") for member in members]  # type: ignore[no-untyped-call]
+        return sorted({text(name) for each in names for name in each})
+    finally:
+        await route.aclose(also_client=client is not where)

@@ -13,7 +13,7 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from rlite_pubsub.topics.entry import Entry, raw, text
+from rlite_pubsub.topics.entry import Entry, pairs_of, text
 from rlite_pubsub.topics.pushed_line import PushedLine
 from rlite_pubsub.topics.subscription import Where, client_of
 
@@ -109,9 +109,7 @@ class Consumption(PushedLine[Consumed]):
                     yield self._entry(after, pairs)
 
     def _entry(self, entry_id: str, flat: Iterable[Any]) -> Consumed:
-        words = [raw(word) for word in flat]
-        pairs = tuple(zip(words[::2], words[1::2], strict=True))
-        return Consumed(text(self._topic), entry_id, pairs, self._acknowledge)
+        return Consumed(text(self._topic), entry_id, pairs_of(flat), self._acknowledge)
 
     def _acknowledge(self, entry_id: str) -> bool:
         was_pending = bool(self._client.xack(self._topic, self._group, entry_id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -69,7 +70,13 @@ def start_of(since: Since) -> str:
 def entry_of(frame: list[Any]) -> Entry:
     """From `topic-message name id fields`."""
     _, topic, entry_id, flat = frame
-    return Entry(text(topic), text(entry_id), tuple(zip(map(raw, flat[::2]), map(raw, flat[1::2]), strict=True)))
+    return Entry(text(topic), text(entry_id), pairs_of(flat))
+
+
+def pairs_of(flat: Iterable[bytes | str]) -> tuple[tuple[bytes, bytes], ...]:
+    """Fields and values, of `field value field value …`."""
+    words = [raw(word) for word in flat]
+    return tuple(zip(words[::2], words[1::2], strict=True))
 
 
 def text(word: bytes | str) -> str:

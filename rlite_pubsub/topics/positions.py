@@ -31,7 +31,6 @@ class Positions:
         if not starts:
             raise ValueError("no topic to subscribe to")
         self.ids = {topic: start_of(start) for topic, start in starts.items()}
-        self.delay_s = 0.0
         self.are_known = False  # the server has said of each topic from where it goes on
         self._on_gap = on_gap
 
@@ -50,7 +49,6 @@ class Positions:
         if word == "topic-message":
             entry = entry_of(frame)
             self.ids[entry.topic] = entry.id
-            self.delay_s = 0.0
             return entry
         if word == "topic-subscribe":
             topic, first, lost = text(frame[1]), text(frame[2]), int(frame[4])
@@ -63,11 +61,6 @@ class Positions:
         elif word == "topic-gap":
             self._on_gap(Gap(text(frame[1]), text(frame[2]), int(frame[3])))
         return None
-
-    def next_delay_s(self) -> float:
-        """How long to wait before the next attempt to connect."""
-        self.delay_s = next_delay_s(self.delay_s)
-        return self.delay_s
 
 
 def next_delay_s(delay_s: float) -> float:

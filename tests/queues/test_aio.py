@@ -54,3 +54,32 @@ async def test_all_items_come_in_their_order_to_whoever_iterates(where: str) -> 
 async def test_a_queue_that_is_not_there_is_not_made_if_that_is_said(where: str) -> None:
     with pytest.raises(NoSuchQueue):
         await aio.Queue(where, "jobs", create=False).open()
+
+
+async def test_queues_and_subscribers_are_found_by_name_and_by_id(where: str) -> None:
+    with pytest.raises(NoSuchQueue):
+        await aio.get_queue(where, "jobs")
+    async with await aio.create_queue(where, "jobs", codec="json") as jobs, await aio.create_queue(where, "mail"):
+        assert await aio.list_queues(where) == ["jobs", "mail"]
+        worker = await jobs.create_subscriber("a:b/ü")
+        await jobs.push(1, 2)
+    async with await aio.get_queue(where, subscriber=worker.id, codec="json") as again:
+        assert (again.name, await again.size()) == (b"jobs", 2)
+    async with await aio.get_subscriber(where, worker.id, codec="json") as found:
+        item = await found.pop()
+        assert item is not None and item.value == 1 and found.id == worker.id
+    async with await aio.get_queue(where, "jobs") as jobs:
+        (status,) = await jobs.list()
+        assert (status.name, status.behind) == ("a:b/ü", 1)
+
+
+async def test_what_names_no_queue_or_subscriber_is_refused(where: str) -> None:
+    async with await aio.create_queue(where, "orders"):
+        with pytest.raises(NoSuchSubscriber):
+            await aio.get_subscriber(where, "orders:nobody")
+        with pytest.raises(NoSuchQueue):
+            await aio.get_queue(where, subscriber="nothing:nobody")
+        with pytest.raises(ValueError, match="no subscriber's id"):
+            await aio.get_queue(where, subscriber="orders")
+        with pytest.raises(TypeError, match="subscriber="):
+            await aio.get_queue(where)
