@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from other_server import RedisProcess
 from patience import PATIENCE_S, until
 from server_process import ServerProcess, free_port
 
@@ -111,3 +112,50 @@ def test_a_card_expires_by_itself_and_no_user_is_shown(start: Start) -> None:
     directory.put(client, CARD)
     assert 0 < client.pttl(directory.PREFIX + CARD.id) <= directory.TTL_MS
     assert without_user(f"redis://alice:{SECRET}@h:1/0?password={SECRET}") == "redis://h:1/0"
+
+
+@pytest.fixture
+def redis_server(tmp_path: Path) -> Iterator[RedisProcess]:
+    server = RedisProcess(tmp_path / "redis")
+    yield server
+    server.kill()
+
+
+def test_a_redis_server_is_a_directory_and_its_users_need_no_more_than_is_documented(
+    start: Start, redis_server: RedisProcess
+) -> None:
+    admin = redis.Redis(port=redis_server.port)
+    of_servers, of_readers = "+set +del ~rlite:server:*".split(), "+scan +mget ~rlite:server:*".split()
+    admin.execute_command("ACL", "SETUSER", "server", "on", f">{SECRET}", "-@all", *of_servers)
+    admin.execute_command("ACL", "SETUSER", "reader", "on", f">{SECRET}", "-@all", *of_readers)
+    admin.set("other", 1)
+    address = f"127.0.0.1:{redis_server.port}"
+    reader = f"redis://reader:{SECRET}@{address}"
+    server = start("a", "--register", f"redis://server:{SECRET}@{address}")
+    redis.Redis(port=server.port).xadd("orders", {"n": 1})
+    until(lambda: pids(reader, "orders") == {server.pid}, "the topic")
+    program = [sys.executable, "-m", "rlite_pubsub", "discover", "--directory", reader, "--json"]
+    told = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    assert [each["topics"] for each in json.loads(told.stdout)] == [["orders"]] and SECRET not in told.stdout
+    (name,) = admin.keys(directory.PREFIX + "*")
+    assert 0 < admin.pttl(name) <= directory.TTL_MS
+    server.end()
+    assert not pids(reader) and f"Registered in the directory redis://{address}" in server.log()
+    assert SECRET not in server.log() and admin.acl_log() == []
+
+
+def test_a_user_without_the_right_is_said_once_and_registers_when_it_has_it(
+    start: Start, redis_server: RedisProcess
+) -> None:
+    admin = redis.Redis(port=redis_server.port)
+    admin.execute_command("ACL", "SETUSER", "server", "on", f">{SECRET}", "-@all")
+    url = f"redis://127.0.0.1:{redis_server.port}"
+    server = start("a", "--register", f"redis://server:{SECRET}@127.0.0.1:{redis_server.port}")
+    until(lambda: f"Not registered in the directory {url}" in server.log(), "the refusal")
+    admin.execute_command("ACL", "SETUSER", "server", "+set", "+del", "~rlite:server:*")
+    until(lambda: pids(url) == {server.pid}, "the server")
+    assert server.log().count("Not registered") == 1 and SECRET not in server.log()
+    program = [sys.executable, "-m", "rlite_pubsub", "discover", "--directory", f"redis://server:{SECRET}@{url[8:]}"]
+    refused = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert refused.returncode == 1 and "no permissions to run the 'scan' command" in refused.stderr
+    assert SECRET not in refused.stderr and "Traceback" not in refused.stderr
