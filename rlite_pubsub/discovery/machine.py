@@ -40,7 +40,7 @@ def _temporary(user: int) -> Path:
     return Path(tempfile.gettempdir()) / f"{NAME}-{user}"
 
 
-class Presence:
+class PostedCard:
     """One server among those of this machine."""
 
     def __init__(self, folder: Path, card: ServerCard) -> None:

@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from rlite_pubsub.links.failing import BREAKS, CONNECTING, DOWN, RETRY_SECONDS, UP
+from rlite_pubsub.links.link_wire import LinkWire, Request
 from rlite_pubsub.links.position import OWN, SAME, Extent, Id, Position, key_of, parsed, spelled, stores_in
-from rlite_pubsub.links.wire import Request, Wire
 from rlite_pubsub.storage.failpoint import failpoint
 
 log: Final = logging.getLogger("rlite_pubsub")
@@ -28,7 +28,7 @@ BLOCK_MS: Final = b"2000"
 ORIGIN: Final = b"link-origin"
 """The field that says where an entry with an id of the target's own comes from: store/topic/id."""
 
-Open = Callable[[], Awaitable[Wire]]
+Open = Callable[[], Awaitable[LinkWire]]
 Entry = tuple[bytes, list[bytes]]
 
 
@@ -69,7 +69,7 @@ class Carrier:
         self._at_once = FEWEST_AT_ONCE
         self._seen = Extent()  # of the source, at the last look
         self._through: set[bytes] = set()  # stores that its entries come through
-        self._wires: list[Wire] = []
+        self._wires: list[LinkWire] = []
         self._bytes_in = self._bytes_out = 0
 
     @property
@@ -119,7 +119,7 @@ class Carrier:
             for wire in wires:
                 await wire.close()
 
-    async def _follow(self, source: Wire, target: Wire) -> None:
+    async def _follow(self, source: LinkWire, target: LinkWire) -> None:
         """From the position that the target says. Raises _Moved."""
         await target.ask(b"UNWATCH")
         known, extent = _looked(await target.send(self._look()))
@@ -162,7 +162,7 @@ class Carrier:
         ]
 
     async def _taken(
-        self, source: Wire, position: Position, reading: asyncio.Future[list[Any]]
+        self, source: LinkWire, position: Position, reading: asyncio.Future[list[Any]]
     ) -> tuple[list[Entry], Position]:
         """The next entries, when there are any, and the position before them."""
         while True:
@@ -209,7 +209,7 @@ class Carrier:
         mean = sum(len(word) for _, words in sample for word in words) // len(sample) + 32
         self._at_once = min(max(BATCH_BYTES // mean, FEWEST_AT_ONCE), MOST_AT_ONCE, self._at_once * 4)
 
-    async def _beginning(self, source: Wire, extent: Extent) -> Position:
+    async def _beginning(self, source: LinkWire, extent: Extent) -> Position:
         """Nothing was brought over yet."""
         seen = Extent.of((await source.send([[b"XINFO", b"STREAM", self.name]]))[0])
         way = SAME if extent.last == (0, 0) else OWN

@@ -1,7 +1,7 @@
 """The sharded channels of a link to a cluster: each is heard, and spoken to, at the node that has its slot.
 
 A node that is down, or has a slot no more, takes from the others nothing: its names are placed anew, by what the
-cluster says then, until they are where they belong. Each slot has a marker channel of its own (hearing.py), for a
+cluster says then, until they are where they belong. Each slot has a marker channel of its own (markers.py), for a
 transaction is one slot's.
 """
 
@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from rlite_pubsub.links.failing import BREAKS, DOWN, RETRY_SECONDS, SIGN_SECONDS, SILENCE_SECONDS, UP
-from rlite_pubsub.links.hearing import Came, Hearing, transaction
+from rlite_pubsub.links.markers import Came, MarkerReader, transaction
 from rlite_pubsub.links.outlet import Outlet
 from rlite_pubsub.links.target import SLOTS, slot_of
 from rlite_pubsub.pubsub.kinds import SHARDS
 
 if TYPE_CHECKING:
     from rlite_pubsub.links.envelope import Envelope
+    from rlite_pubsub.links.link_wire import LinkWire
     from rlite_pubsub.links.naming import Figures, Naming
     from rlite_pubsub.links.target import Address, Target
-    from rlite_pubsub.links.wire import Wire
 
 log: Final = logging.getLogger("rlite_pubsub")
 
@@ -34,7 +34,7 @@ _MISPLACED: Final = ("MOVED", "EXECABORT", "CLUSTERDOWN", "TRYAGAIN", "READONLY"
 class _Node:
     """What is heard at one node."""
 
-    def __init__(self, hearing: Hearing, wire: Wire) -> None:
+    def __init__(self, hearing: MarkerReader, wire: LinkWire) -> None:
         self.hearing = hearing
         self.wire = wire
 
@@ -62,7 +62,7 @@ class ClusterShards:
         self._wanted: frozenset[bytes] = frozenset()
         self._owners: dict[int, Address] = {}
         self._nodes: dict[Address, _Node] = {}
-        self._speaking: dict[Address, Wire] = {}
+        self._speaking: dict[Address, LinkWire] = {}
         self._news = asyncio.Event()
         self._asking = asyncio.Lock()  # one at a time asks who has which slot, or opens a wire to speak
         self._markers = _marker_names()
@@ -101,10 +101,10 @@ class ClusterShards:
             self._nodes.clear()
             self._speaking.clear()
 
-    def _wires(self) -> list[Wire]:
+    def _wires(self) -> list[LinkWire]:
         return [node.wire for node in self._nodes.values()] + list(self._speaking.values())
 
-    async def _close(self, wire: Wire) -> None:
+    async def _close(self, wire: LinkWire) -> None:
         self._bytes_in += wire.stream.bytes_in
         self._bytes_out += wire.stream.bytes_out
         await wire.close()
@@ -182,7 +182,7 @@ class ClusterShards:
             raise failure
 
     async def _open(self, address: Address) -> _Node:
-        hearing = Hearing(self._came, self._marker_set.__contains__)
+        hearing = MarkerReader(self._came, self._marker_set.__contains__)
 
         def pushed(pushes: list[list[Any]]) -> None:
             hearing.pushed(pushes)
@@ -194,7 +194,7 @@ class ClusterShards:
         node = self._nodes[address] = _Node(hearing, wire)
         return node
 
-    def _lose(self, hearing: Hearing, name: bytes) -> None:
+    def _lose(self, hearing: MarkerReader, name: bytes) -> None:
         """The node has this name's slot no more."""
         hearing.held.asked -= {(SHARDS.index, name)}
         self._owners = {}
@@ -215,7 +215,7 @@ class ClusterShards:
         ]
         requests = transaction(self._markers[slot], there, batch)
         for attempt in range(_MOST_ATTEMPTS):
-            wire: Wire | None = None
+            wire: LinkWire | None = None
             try:
                 wire = await self._speaker(slot)
                 async with asyncio.timeout(SILENCE_SECONDS):
@@ -238,7 +238,7 @@ class ClusterShards:
             await asyncio.sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
         self._figures.dropped += len(batch)
 
-    async def _speaker(self, slot: int) -> Wire:
+    async def _speaker(self, slot: int) -> LinkWire:
         """Raises KeyError where nobody has the slot."""
         async with self._asking:
             if not self._owners:

@@ -15,12 +15,12 @@ from rlite_pubsub.links.definition import Definition
 from rlite_pubsub.links.envelope import BadFrame
 from rlite_pubsub.links.failing import BREAKS, SILENCE_SECONDS
 from rlite_pubsub.links.link import Link
+from rlite_pubsub.links.link_wire import LinkWire, StoreStream
 from rlite_pubsub.links.naming import Figures
 from rlite_pubsub.links.ports import NONCE_BYTES, HerePort, PeerPort, names_of
 from rlite_pubsub.links.switchboard import Switchboard
 from rlite_pubsub.links.target import BadTarget
 from rlite_pubsub.links.topics import Topics
-from rlite_pubsub.links.wire import StoreStream, Wire
 from rlite_pubsub.links.wishes import Name, Wishes
 from rlite_pubsub.pubsub.kinds import KINDS, SHARDS
 from rlite_pubsub.storage.commons import identity, link_records, link_state
@@ -64,7 +64,7 @@ class Exchange:
         stream = StoreStream(self._folder)
         self._host = stream.line.host
         self._own = self._host.store.data.write(identity.settle).encode()
-        wire = Wire(stream, self._here.pushed)
+        wire = LinkWire(stream, self._here.pushed)
         outlet: asyncio.Task[None] | None = None
         try:
             await wire.ask(b"HELLO", b"3", b"SETNAME", b"links")
@@ -82,7 +82,7 @@ class Exchange:
                 outlet.cancel()
             await self._end(wire)
 
-    async def _end(self, wire: Wire) -> None:
+    async def _end(self, wire: LinkWire) -> None:
         for name in list(self._links):
             await self._drop(name)
         for nonce in list(self._guests):

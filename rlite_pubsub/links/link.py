@@ -35,9 +35,9 @@ from rlite_pubsub.links.ports import (
 
 if TYPE_CHECKING:
     from rlite_pubsub.links.definition import Definition
+    from rlite_pubsub.links.link_wire import ByteStream, LinkWire
     from rlite_pubsub.links.switchboard import Switchboard
     from rlite_pubsub.links.topics import Topics
-    from rlite_pubsub.links.wire import Stream, Wire
     from rlite_pubsub.links.wishes import Wishes
 
 log: Final = logging.getLogger("rlite_pubsub")
@@ -82,7 +82,7 @@ class Link:
         self._wanted = definition.wanted_channels
         self._naming = Naming(definition.prefix.encode("latin-1"))
         self._bytes_in = self._bytes_out = 0
-        self._streams: list[Stream] = []
+        self._streams: list[ByteStream] = []
         self._shards: ClusterShards | None = None
         self._welcome: asyncio.Future[int] | None = None
         self._heard_at = 0.0
@@ -222,7 +222,7 @@ class Link:
 
     # -- meeting
 
-    async def _is_store(self, wire: Wire) -> bool:
+    async def _is_store(self, wire: LinkWire) -> bool:
         """Whether the other side is a store like this one; then its process with links is there, too."""
         deadline = time.monotonic() + _WELCOME_SECONDS
         while (found := await _joined(wire)) is not None:
@@ -234,17 +234,17 @@ class Link:
         return False
 
     @staticmethod
-    async def _store_id(wire: Wire) -> bytes:
+    async def _store_id(wire: LinkWire) -> bytes:
         """Of a store like this one; nothing otherwise."""
         found = await _joined(wire)
         return b"" if found is None else bytes(found[1])
 
-    async def _server_id(self, wire: Wire) -> bytes:
+    async def _server_id(self, wire: LinkWire) -> bytes:
         said: bytes = bytes(await wire.ask(b"INFO", b"server"))
         lines = dict(line.split(b":", 1) for line in said.splitlines() if b":" in line)
         return b"server:" + lines.get(b"run_id", self.target.shown.encode())
 
-    async def _server(self, wire: Wire, saying: Wire) -> ServerPort:
+    async def _server(self, wire: LinkWire, saying: LinkWire) -> ServerPort:
         place = await self._server_id(wire)
         way = self.definition.direction
         port = ServerPort(self._switchboard, place, self._wanted, self._naming, way, self.figures)
@@ -254,7 +254,7 @@ class Link:
         port.begin(wire, saying, self._shards)
         return port
 
-    async def _meet(self, wire: Wire) -> PeerPort:
+    async def _meet(self, wire: LinkWire) -> PeerPort:
         nonce = os.urandom(NONCE_BYTES)
         self._welcome = asyncio.get_running_loop().create_future()
         wire.subscribe([[b"SSUBSCRIBE", door_of(nonce)]])
@@ -272,7 +272,7 @@ class Link:
         way = self.definition.direction
         return PeerPort(self._switchboard, origin, say, self.figures, self._wanted, self._naming, way)
 
-    async def _stay(self, wire: Wire) -> None:
+    async def _stay(self, wire: LinkWire) -> None:
         """Signs of life, both ways."""
         self._heard_at = time.monotonic()
         while True:
@@ -315,7 +315,7 @@ class Link:
             self._changed()
 
 
-async def _joined(wire: Wire) -> list[Any] | None:
+async def _joined(wire: LinkWire) -> list[Any] | None:
     """Whether its process with links listens, and the store's id; None: it is no store like this one."""
     (reply,) = await wire.send([[b"LINK", b"JOIN"]])
     if isinstance(reply, Exception):

@@ -18,12 +18,12 @@ from typing import Any, Final
 from rlite_pubsub.links import envelope
 from rlite_pubsub.links.cluster_shards import ClusterShards
 from rlite_pubsub.links.envelope import BadFrame, Envelope
-from rlite_pubsub.links.hearing import Hearing, transaction, verb_of
 from rlite_pubsub.links.held import Filter, Held
+from rlite_pubsub.links.link_wire import LinkWire
+from rlite_pubsub.links.markers import MarkerReader, transaction, verb_of
 from rlite_pubsub.links.naming import Figures, Naming
 from rlite_pubsub.links.outlet import Outlet
 from rlite_pubsub.links.switchboard import Switchboard
-from rlite_pubsub.links.wire import Wire
 from rlite_pubsub.links.wishes import Name
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
 
@@ -53,9 +53,9 @@ class HerePort:
         self._executed = Held()  # as `_held` will be, once all that was said is confirmed
         self._echoes: dict[tuple[int, bytes, bytes], int] = {}
         self._outlet = Outlet(self._write)
-        self._wire: Wire | None = None
+        self._wire: LinkWire | None = None
 
-    def begin(self, wire: Wire) -> None:
+    def begin(self, wire: LinkWire) -> None:
         """It takes part by this wire, whose pushes go to `pushed`."""
         self._wire = wire
 
@@ -145,15 +145,15 @@ class ServerPort:
         self._filter = wanted
         self._naming = naming
         self._is_out, self._is_in = way != "in", way != "out"
-        self._ear = Hearing(self.came, MARKERS.__eq__)
-        self._held = self._ear.held
+        self._reader = MarkerReader(self.came, MARKERS.__eq__)
+        self._held = self._reader.held
         self.outlet = Outlet(self._write)
-        self._hearing: Wire | None = None
-        self._saying: Wire | None = None
+        self._hearing: LinkWire | None = None
+        self._saying: LinkWire | None = None
         self._shards: ClusterShards | None = None
         self._is_misplaced = False
 
-    def begin(self, hearing: Wire, saying: Wire, shards: ClusterShards | None) -> None:
+    def begin(self, hearing: LinkWire, saying: LinkWire, shards: ClusterShards | None) -> None:
         """It takes part by these wires: one subscribes, and its pushes go to `pushed`; the other one publishes. (Redis
         7.0 puts what a client is pushed in the middle of its own EXEC's reply.) `shards` has a cluster's."""
         self._hearing, self._saying, self._shards = hearing, saying, shards
@@ -203,7 +203,7 @@ class ServerPort:
 
     def pushed(self, pushes: list[list[Any]]) -> None:
         """Raises OSError where the node has the slot of the markers no more."""
-        self._ear.pushed(pushes)
+        self._reader.pushed(pushes)
         for push in pushes:
             if push[0] == SHARDS.unsubscribed and push[1] == MARKERS and (SHARDS.index, MARKERS) in self._held.asked:
                 raise OSError(_MOVED)

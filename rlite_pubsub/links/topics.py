@@ -11,8 +11,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from rlite_pubsub.links.carrier import Carrier
+from rlite_pubsub.links.link_wire import LinkWire, StoreStream
 from rlite_pubsub.links.naming import Naming
-from rlite_pubsub.links.wire import StoreStream, Wire
 from rlite_pubsub.protocol.glob import Glob
 from rlite_pubsub.pubsub.kinds import PATTERNS
 
@@ -42,7 +42,7 @@ class Topics:
         self._globs = [Glob(pattern.encode("latin-1")) for pattern in definition.topics]
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def run(self, control: Wire, passes: bytes) -> None:
+    async def run(self, control: LinkWire, passes: bytes) -> None:
         """Until cancelled, or `control`, a wire to the target, breaks. `passes`: which store, or server, is there."""
         if passes == self._own:
             raise OSError("it leads to this store itself")
@@ -61,7 +61,7 @@ class Topics:
             self._tasks = []
             await here.close()
 
-    async def _found(self, where: Wire) -> list[bytes]:
+    async def _found(self, where: LinkWire) -> list[bytes]:
         """Their names at the source."""
         naming, found = self._naming, []
         for glob in self._globs:
@@ -83,7 +83,7 @@ class Topics:
                 return
             at_target = name if not self._is_out else there
 
-            async def server() -> Wire:
+            async def server() -> LinkWire:
                 return await self._target.open(key=at_target, name=f"link:{self._definition.name}")
 
             source, target = (self._here, server) if self._is_out else (server, self._here)
@@ -94,13 +94,13 @@ class Topics:
         if not any(task.get_name() == carrier.name.hex() for task in self._tasks):
             self._tasks.append(asyncio.create_task(carrier.run(), name=carrier.name.hex()))
 
-    async def _here(self) -> Wire:
-        wire = Wire(StoreStream(self._folder))
+    async def _here(self) -> LinkWire:
+        wire = LinkWire(StoreStream(self._folder))
         await wire.ask(b"HELLO", b"3", b"SETNAME", b"link:" + self._definition.name.encode("latin-1"))
         return wire
 
 
-async def _walk(wire: Wire, pattern: bytes) -> list[bytes]:
+async def _walk(wire: LinkWire, pattern: bytes) -> list[bytes]:
     """All topics whose names match."""
     cursor, found = b"0", []
     while True:

@@ -16,7 +16,7 @@ from server_process import ServerProcess, free_port
 from rlite_pubsub import discovery
 from rlite_pubsub.discovery import machine
 from rlite_pubsub.discovery.card import ServerCard, card_of
-from rlite_pubsub.discovery.machine import Presence
+from rlite_pubsub.discovery.machine import PostedCard
 
 Start = Callable[..., ServerProcess]
 CARD = ServerCard("id", "host", 1, "/store", ("redis://h:1",), "1", 5, ("a", "b"), 2)
@@ -94,7 +94,7 @@ def test_server_that_may_write_nowhere_serves_all_the_same(start: Start, runtime
 
 def test_cards_of_a_folder_that_others_may_write_to_are_not_believed(runtime: Path) -> None:
     runtime.mkdir(mode=0o700)
-    presence = Presence(runtime, CARD)
+    presence = PostedCard(runtime, CARD)
     assert discovery.on_this_machine() == [CARD]
     runtime.chmod(0o770)
     assert discovery.on_this_machine() == []
@@ -108,7 +108,7 @@ def test_card_is_what_was_said_and_what_is_none_is_passed_over(runtime: Path) ->
     assert card_of(CARD.to_json().replace("{", '{"later":1,', 1)) == CARD
     for text in ("", "[]", "{}", "7", '{"id":', "[" * 100_000, CARD.to_json().replace('["a","b"]', "5")):
         assert card_of(text) is None
-    presence = Presence(runtime, CARD)
+    presence = PostedCard(runtime, CARD)
     next(runtime.glob("*.json")).write_bytes(b"\xff")
     assert discovery.on_this_machine() == []
     presence.leave()

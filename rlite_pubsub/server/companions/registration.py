@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.discovery.card import ServerCard
-from rlite_pubsub.discovery.machine import Presence, folder_of_user
+from rlite_pubsub.discovery.machine import PostedCard, folder_of_user
 from rlite_pubsub.server.listening import StartupError
 from rlite_pubsub.version import __version__
 
@@ -37,7 +37,7 @@ class Registration:
         self._store = store
         self._addresses = addresses
         self._card: ServerCard | None = None
-        self._presence: Presence | None = None
+        self._posted: PostedCard | None = None
         self._registrar: Registrar | None = None
         self._looked_at = 0.0
 
@@ -62,7 +62,7 @@ class Registration:
                 raise StartupError(f"register: {failure}") from failure
         if self._settings["discoverable"]:
             try:
-                self._presence = Presence(folder_of_user(), card)
+                self._posted = PostedCard(folder_of_user(), card)
             except OSError as failure:
                 log.info("rlite-pubsub discover will not find this server: %s", failure)
 
@@ -78,19 +78,19 @@ class Registration:
         self._card = card = replace(card, addresses=addresses)
         if self._registrar is not None:
             self._registrar.tell(card)
-        if self._presence is not None:
-            self._presence.tell(card)
+        if self._posted is not None:
+            self._posted.tell(card)
 
     def stop(self) -> None:
         """The server ends."""
-        if self._presence is not None:
+        if self._posted is not None:
             try:
-                self._presence.leave()
+                self._posted.leave()
             except OSError as failure:
                 log.info("Left to the next rlite-pubsub discover: %s", failure)
         if self._registrar is not None:
             self._registrar.stop()
-        self._card = self._presence = self._registrar = None
+        self._card = self._posted = self._registrar = None
 
     def _told_addresses(self) -> tuple[str, ...]:
         said = self._settings["register-as"].decode()

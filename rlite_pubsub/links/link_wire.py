@@ -24,7 +24,7 @@ Pushed = Callable[[list[list[Any]]], None]
 """Takes what was pushed, in its order."""
 
 
-class Stream(Protocol):
+class ByteStream(Protocol):
     """What a wire reads and writes."""
 
     is_remote: bool
@@ -131,10 +131,10 @@ class StoreStream:
         self._line.close()
 
 
-class Wire:
+class LinkWire:
     """Has a task of its own, which reads until `close`, or until the stream ends."""
 
-    def __init__(self, stream: Stream, pushed: Pushed | None = None) -> None:
+    def __init__(self, stream: ByteStream, pushed: Pushed | None = None) -> None:
         self.stream = stream
         self._pushed = pushed
         self._reader = hiredis.Reader(

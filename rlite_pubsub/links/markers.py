@@ -16,7 +16,7 @@ Came = Callable[[int, bytes, bytes, "Envelope | None"], None]
 """Takes a message: Kind.index, channel, payload, and what its marker says."""
 
 
-class Hearing:
+class MarkerReader:
     """Of one wire."""
 
     def __init__(self, came: Came, is_marker: Callable[[bytes], bool]) -> None:
