@@ -1,7 +1,7 @@
 """How far a link has brought a topic: a field of a hash beside the target's topic, written in the transaction of what
 was brought there, so that it is exact after whatever happens.
 
-    key      __links__:{tag}        with the tag of the topic's slot, so that a cluster has both at one node
+    key      see `key_of`: in a cluster the hash is at the node that has the topic
     field    store id / link
     value    how u8 "same" | "own", last id, entries passed, entries lost, ids of stores: separated by blanks
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from rlite_pubsub.links.target import tag_of
+from rlite_pubsub.links.target import slot_of, tag_in, tag_of
 
 Id = tuple[int, int]
 SAME, OWN = b"same", b"own"
@@ -31,8 +31,13 @@ def spelled(found: Id) -> bytes:
 
 
 def key_of(topic: bytes) -> bytes:
-    """Of the positions of a topic."""
-    return b"__links__:{%b}" % tag_of(topic)
+    """Of the positions of a topic: in its slot, whatever it is called, and no other topic's."""
+    tag = tag_of(topic)
+    if tag != topic:
+        return b"__links__:{%b}:%b" % (tag, topic)
+    if not topic or b"}" in topic:
+        return b"__links__:{%b}:%b" % (tag_in(slot_of(topic)), topic)
+    return b"__links__:{%b}" % topic
 
 
 class Position(NamedTuple):

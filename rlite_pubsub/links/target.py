@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from binascii import crc_hqx
 from collections.abc import Callable
@@ -50,6 +51,22 @@ def tag_of(name: bytes) -> bytes:
     start = name.find(b"{")
     end = name.find(b"}", start + 1) if start >= 0 else -1
     return name[start + 1 : end] if end > start + 1 else name
+
+
+def tag_in(slot: int) -> bytes:
+    """A text of digits that has this slot."""
+    return _tags()[slot]
+
+
+@functools.cache
+def _tags() -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    number = 0
+    while len(found) < SLOTS:
+        text = b"%d" % number
+        found.setdefault(slot_of(text), text)
+        number += 1
+    return found
 
 
 class Target:

@@ -152,7 +152,9 @@ def test_topics_go_out_to_the_nodes_of_their_slots_and_come_in_from_them(
 ) -> None:
     server = serve()
     client = redis.Redis(port=server.port)
-    out, back = [name_at(cluster, number) for number in range(3)], [f"in.{number}" for number in range(6)]
+    odd = ["orders.a}b", "orders.{}", "orders.{u}a", "orders.{u}b"]
+    out = [name_at(cluster, number) for number in range(3)] + odd
+    back = [f"in.{number}" for number in range(6)] + ["in.a}b"]
     for name in out:
         for number in range(COUNT):
             client.xadd(name, {"n": number})

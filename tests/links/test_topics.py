@@ -183,6 +183,20 @@ def test_what_was_trimmed_before_it_could_be_brought_over_is_counted(serve: Serv
     until(lambda: info(server)[b"gaps"] == 70, "what is said of it")
 
 
+def test_topics_of_one_slot_have_positions_of_their_own(serve: Serve, other: RedisProcess) -> None:
+    server = serve()
+    here, there = client_of(server), client_of(other)
+    names = ("{user}:a", "{user}:b")
+    create(server, other, "TOPICS", *names)
+    for count in (COUNT, 2 * COUNT):
+        for name in names:
+            fill(here, name, count - COUNT)
+        for name in names:
+            until(has(there, name, count), name)
+    for name in names:
+        assert numbers(there, name) == list(range(2 * COUNT))
+
+
 def test_a_ring_of_topics_stops_before_entries_go_round(serve: Serve, tmp_path: Path) -> None:
     servers = [serve(folder=tmp_path / str(number)) for number in range(3)]
     for number, server in enumerate(servers):
