@@ -1,9 +1,12 @@
 """Brings the entries of one topic from a source to a target, each exactly once, in their order.
 
-A batch and the position behind it are one transaction of the target's, which fails if the position, or the topic, has
-changed since it was looked at: so whatever is killed at whatever step, and however late a dead process's last words
-arrive, nothing is there twice and nothing is left out. What was trimmed at the source before it could be brought over
-is counted (law 8).
+A batch and the position behind it are one transaction of the target's, which fails if the position has changed since it
+was looked at (or the topic, as long as only the link writes to it): so whatever is killed at whatever step, and however
+late a dead process's last words arrive, nothing is there twice and nothing is left out. What was trimmed at the source
+before it could be brought over is counted (law 8).
+
+A topic that goes both ways has two carriers. Each entry says where it was appended, never goes back to there, and is
+taken once by each target, whichever ways lead to it: so the same holds for two links between two stores, and for rings.
 """
 
 from __future__ import annotations
@@ -12,11 +15,25 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rlite_pubsub.links.failing import BREAKS, CONNECTING, DOWN, RETRY_SECONDS, UP
 from rlite_pubsub.links.link_wire import LinkWire, Request
-from rlite_pubsub.links.position import OWN, SAME, Extent, Id, Position, key_of, parsed, spelled, stores_in
+from rlite_pubsub.links.position import (
+    NOWHERE,
+    ORIGIN,
+    OWN,
+    SAME,
+    Extent,
+    Id,
+    Origins,
+    Position,
+    key_of,
+    origin_in,
+    parsed,
+    spelled,
+    stores_in,
+)
 from rlite_pubsub.storage.failpoint import failpoint
 
 log: Final = logging.getLogger("rlite_pubsub")
@@ -25,8 +42,6 @@ MOST_AT_ONCE: Final = 2000
 FEWEST_AT_ONCE: Final = 16
 BATCH_BYTES: Final = 1 << 20
 BLOCK_MS: Final = b"2000"
-ORIGIN: Final = b"link-origin"
-"""The field that says where an entry with an id of the target's own comes from: store/topic/id."""
 
 Open = Callable[[], Awaitable[LinkWire]]
 Entry = tuple[bytes, list[bytes]]
@@ -44,16 +59,36 @@ class _Moved(Exception):
     """Somebody else has changed the position, or the topic: it is to be looked at again."""
 
 
-class Carrier:
-    """Of one topic of one link. `run` is its task."""
+class Leg(NamedTuple):
+    """From where to where a topic is brought."""
 
-    def __init__(
-        self, name: bytes, there: bytes, source: Open, target: Open, own: bytes, link: str, since: str, passes: bytes
-    ) -> None:
-        """`name` at the source, `there` at the target. `own` is this store's id, `passes` that of the store at the
-        source."""
-        self.name = name
-        self.there = there
+    name: bytes
+    """At the source."""
+    there: bytes
+    """At the target."""
+    source: bytes
+    """Which store, or server, is there."""
+    target: bytes
+    is_out: bool
+    """Away from this store."""
+    is_one_way: bool
+    """Otherwise the same link brings back what is appended at the target."""
+
+
+class _TargetView(NamedTuple):
+    """What a target has said of itself, behind which its next transaction stands."""
+
+    known: Position | None
+    extent: Extent
+    origins: Origins
+
+
+class Carrier:
+    """Of one topic of one link, in one direction. `run` is its task."""
+
+    def __init__(self, leg: Leg, source: Open, target: Open, field: bytes, since: str) -> None:
+        """`field` has the position, beside each topic that the link brings somewhere."""
+        self.leg = leg
         self.state = CONNECTING
         self.error = ""
         self.entries = 0
@@ -62,12 +97,11 @@ class Carrier:
         self.behind_since: float | None = None
         self._open_source = source
         self._open_target = target
-        self._own = own
-        self._passes = passes
-        self._field = b"%b/%b" % (own, link.encode("latin-1"))
+        self._field = field
         self._since = since.encode()
         self._at_once = FEWEST_AT_ONCE
         self._seen = Extent()  # of the source, at the last look
+        self._is_anew = False  # the source has begun anew, and the target does not know it yet
         self._through: set[bytes] = set()  # stores that its entries come through
         self._wires: list[LinkWire] = []
         self._bytes_in = self._bytes_out = 0
@@ -97,7 +131,7 @@ class Carrier:
                 attempt = 0 if self.state == UP else attempt + 1
                 text = str(failure) or type(failure).__name__
                 if text != self.error:
-                    log.warning("The topic %s is not brought over: %s", self.name.decode("latin-1"), text)
+                    log.warning("The topic %s is not brought over: %s", self._shown, text)
                 self.state, self.error = DOWN, text
                 self.behind_since = self.behind_since or time.time()
             await asyncio.sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
@@ -122,43 +156,54 @@ class Carrier:
     async def _follow(self, source: LinkWire, target: LinkWire) -> None:
         """From the position that the target says. Raises _Moved."""
         await target.ask(b"UNWATCH")
-        known, extent = _looked(await target.send(self._look()))
-        position = known or await self._beginning(source, extent)
+        look = self._looked(await target.send(self._look(is_own=False)))
+        known = look.known
+        position = known or await self._beginning(source, look.extent)
+        if not self.leg.is_one_way:
+            position = position._replace(way=OWN)
+        if position.way == OWN:  # from now on others may write to the topic there, but not to the position
+            await target.ask(b"UNWATCH")
+            look = self._looked(await target.send(self._look(is_own=True)))
+            if look.known != known:
+                raise _Moved
         self.lost = position.lost
         reading = source.send(self._read(position.last))
         while True:
             entries, position = await self._taken(source, position, reading)
             self.state, self.error = UP, ""
             way = position.way
-            if way == SAME and extent.last > position.last:
+            if way == SAME and look.extent.last > position.last:
                 way = OWN  # somebody else writes there
             following = position._replace(way=way, last=parsed(entries[-1][0]), passed=position.passed + len(entries))
             if following.last == self._seen.last:
                 following = following._replace(passed=self._seen.added)
             failpoint("link-batch-read")
-            changes = [[b"MULTI"], *self._adds(way, entries), self._note(following), [b"EXEC"]]
-            batch = target.send(changes + self._look())
+            adds = self._same(entries) if way == SAME else self._own(entries, look.origins)
+            changes = [[b"MULTI"], *adds, self._note(following, look.origins), [b"EXEC"]]
+            batch = target.send(changes + self._look(is_own=way == OWN))
             reading = source.send(self._read(following.last))
             failpoint("link-batch-sent")
             replies = await batch
             self._check(replies[: len(changes)])
             failpoint("link-batch-done")
-            self.entries += len(entries)
+            self._is_anew = False
+            self.entries += len(adds)
             self.lag = max(0, self._seen.added - following.passed)
             if not self.lag:
                 self.behind_since = None
-            known, extent = _looked(replies[len(changes) :])
-            if known != following:
+            look = self._looked(replies[len(changes) :])
+            if look.known != following:
                 raise _Moved
             position = following
 
     # -- the source
 
     def _read(self, last: Id) -> list[Request]:
+        name = self.leg.name
         return [
-            [b"HVALS", key_of(self.name)],
-            [b"XINFO", b"STREAM", self.name],
-            [b"XREAD", b"COUNT", b"%d" % self._at_once, b"STREAMS", self.name, spelled(last)],
+            [b"XINFO", b"STREAM", name],
+            [b"XREAD", b"COUNT", b"%d" % self._at_once, b"STREAMS", name, spelled(last)],
+            [b"HVALS", key_of(name)],  # last: of every entry that was read it is known which way it has come
         ]
 
     async def _taken(
@@ -166,17 +211,18 @@ class Carrier:
     ) -> tuple[list[Entry], Position]:
         """The next entries, when there are any, and the position before them."""
         while True:
-            chains, info, found = await reading
+            info, found, chains = await reading
             for reply in (chains, found):
                 if isinstance(reply, Exception):
                     raise reply
             self._through = stores_in(chains)
-            if self._own in self._through:
-                raise Circle("its entries come from this store: they would go round")
+            if self.leg.is_one_way and self.leg.target in self._through:
+                raise Circle("its entries come from where it leads: they would go round")
             self._seen = seen = Extent.of(info)
-            if seen.last < position.last and seen.last > (0, 0):
-                log.warning("The topic %s has begun anew.", self.name.decode("latin-1"))
-                position = position._replace(way=OWN, last=(0, 0), passed=0)
+            if seen.last < position.last and seen.last > NOWHERE:
+                log.warning("The topic %s has begun anew.", self._shown)
+                position = position._replace(way=OWN, last=NOWHERE, passed=0)
+                self._is_anew = True
                 reading = source.send(self._read(position.last))
                 continue
             if seen.removed > position.passed:
@@ -186,7 +232,7 @@ class Carrier:
                 log.warning(
                     "%d entries of the topic %s were removed before they could be brought over.",
                     lost,
-                    self.name.decode("latin-1"),
+                    self._shown,
                 )
             self.lag = max(0, seen.added - position.passed)
             entries: list[Entry] = next(iter(found.values())) if found else []
@@ -196,7 +242,7 @@ class Carrier:
                 return entries, position
             self.state, self.error, self.lag, self.behind_since = UP, "", 0, None
             (waited,) = await source.send(
-                [[b"XREAD", b"COUNT", b"1", b"BLOCK", BLOCK_MS, b"STREAMS", self.name, spelled(position.last)]]
+                [[b"XREAD", b"COUNT", b"1", b"BLOCK", BLOCK_MS, b"STREAMS", self.leg.name, spelled(position.last)]]
             )
             if isinstance(waited, Exception):
                 raise waited
@@ -211,28 +257,66 @@ class Carrier:
 
     async def _beginning(self, source: LinkWire, extent: Extent) -> Position:
         """Nothing was brought over yet."""
-        seen = Extent.of((await source.send([[b"XINFO", b"STREAM", self.name]]))[0])
-        way = SAME if extent.last == (0, 0) else OWN
+        name = self.leg.name
+        info, back = await source.send([[b"XINFO", b"STREAM", name], [b"HGET", key_of(name), self._field]])
+        seen = Extent.of(info)
+        way = SAME if extent.last == NOWHERE else OWN
+        if isinstance(back, Exception):
+            raise back
+        if back is not None and not self.leg.is_one_way:
+            came = Position.of(back)
+            if came.way == SAME:  # up to there they were brought the other way, and don't say so
+                return Position(OWN, came.last, seen.added if came.last == seen.last else seen.removed, 0)
         if self._since == b"$":
             return Position(way, seen.last, seen.added, 0)
         return Position(way, parsed(self._since), seen.removed, 0)
 
+    @property
+    def _shown(self) -> str:
+        return self.leg.name.decode("latin-1")
+
     # -- the target
 
-    def _look(self) -> list[Request]:
-        key = key_of(self.there)
-        return [[b"WATCH", key, self.there], [b"HGET", key, self._field], [b"XINFO", b"STREAM", self.there]]
+    def _look(self, *, is_own: bool) -> list[Request]:
+        there = self.leg.there
+        key = key_of(there)
+        if is_own:
+            return [[b"WATCH", key], [b"HGETALL", key], [b"XINFO", b"STREAM", there]]
+        return [[b"WATCH", key, there], [b"HGETALL", key], [b"XINFO", b"STREAM", there]]
 
-    def _adds(self, way: bytes, entries: list[Entry]) -> list[Request]:
-        there = self.there
-        if way == SAME:
-            return [[b"XADD", there, id, *words] for id, words in entries]
-        origin = b"%b/%b/" % (self._passes or self._own, self.name)
-        return [[b"XADD", there, b"*", *words, ORIGIN, origin + id] for id, words in entries]
+    def _looked(self, replies: list[Any]) -> _TargetView:
+        for reply in replies[:-1]:
+            if isinstance(reply, Exception):
+                raise reply
+        fields = replies[-2]
+        value = fields.get(self._field)
+        known = None if value is None else Position.of(value)
+        return _TargetView(known, Extent.of(replies[-1]), Origins(fields))
 
-    def _note(self, position: Position) -> Request:
-        stores = self._through | {self._passes or self._own}
-        return [b"HSET", key_of(self.there), self._field, position.value(stores)]
+    def _same(self, entries: list[Entry]) -> list[Request]:
+        there = self.leg.there
+        return [[b"XADD", there, id, *words] for id, words in entries]
+
+    def _own(self, entries: list[Entry], origins: Origins) -> list[Request]:
+        """Those that do not come from the target, and are not there yet; each says where it was appended."""
+        leg = self.leg
+        here = b"%b/%b" % (leg.source, leg.name)
+        back = leg.target + b"/"
+        if self._is_anew:
+            origins.forget(here)
+        adds: list[Request] = []
+        for id, words in entries:
+            found = origin_in(words)
+            if found is None:
+                if origins.pass_by(here, parsed(id)):
+                    adds.append([b"XADD", leg.there, b"*", *words, ORIGIN, b"%b/%b" % (here, id)])
+            elif not found[0].startswith(back) and origins.pass_by(*found):
+                adds.append([b"XADD", leg.there, b"*", *words])
+        return adds
+
+    def _note(self, position: Position, origins: Origins) -> Request:
+        value = position.value(self._through | {self.leg.source})
+        return [b"HSET", key_of(self.leg.there), self._field, value, *origins.changes()]
 
     @staticmethod
     def _check(replies: list[Any]) -> None:
@@ -249,10 +333,3 @@ class Carrier:
             if isinstance(reply, Exception):
                 raise Refused(f"the target refuses an entry: {reply}")
 
-
-def _looked(replies: list[Any]) -> tuple[Position | None, Extent]:
-    for reply in replies[:-1]:
-        if isinstance(reply, Exception):
-            raise reply
-    value = replies[-2]
-    return None if value is None else Position.of(value), Extent.of(replies[-1])

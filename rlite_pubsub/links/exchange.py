@@ -260,8 +260,7 @@ class Exchange:
     @staticmethod
     def _state_of(link: Link) -> LinkState:
         carriers = list(link.topics.carriers.values()) if link.topics is not None else []
-        is_out = link.definition.direction != "in"
-        entries = sum(each.entries for each in carriers)
+        entries_out = sum(each.entries for each in carriers if each.leg.is_out)
         return LinkState(
             name=link.definition.name,
             url=link.target.shown,
@@ -276,14 +275,15 @@ class Exchange:
             refused=link.figures.refused,
             bytes_in=link.bytes_in + sum(each.bytes_in for each in carriers),
             bytes_out=link.bytes_out + sum(each.bytes_out for each in carriers),
-            entries_in=0 if is_out else entries,
-            entries_out=entries if is_out else 0,
+            entries_in=sum(each.entries for each in carriers) - entries_out,
+            entries_out=entries_out,
             lag=sum(each.lag for each in carriers),
             lag_ms=max([each.lag_ms for each in carriers], default=0),
             gaps=sum(each.lost for each in carriers),
             topics=[
                 {
-                    "name": each.name.decode("latin-1"),
+                    "name": each.leg.name.decode("latin-1"),
+                    "direction": "out" if each.leg.is_out else "in",
                     "state": each.state,
                     "entries": each.entries,
                     "lag": each.lag,

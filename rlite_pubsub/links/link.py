@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("rlite_pubsub")
 
+SERVER_ID: Final = b"__links__:server"
+"""A key at a server that is no store like this one: its runs have ids of their own, but its topics outlive them."""
 _JOIN_SECONDS: Final = 0.05
 _WELCOME_SECONDS: Final = 10.0
 
@@ -155,8 +157,10 @@ class Link:
         wire = await self.target.open(name=f"link:{self.definition.name}")
         bringing: asyncio.Future[None] | None = None
         try:
-            passes = await self._store_id(wire) or await self._server_id(wire)
-            bringing = asyncio.ensure_future(self.topics.run(wire, passes))
+            far = await self._store_id(wire)
+            if not far and self.definition.direction == "both":
+                far = await self._noted_id()
+            bringing = asyncio.ensure_future(self.topics.run(wire, far or await self._server_id(wire)))
             self._see("topics", UP)
             while not (bringing.done() or wire.ended.done()):
                 await asyncio.wait([bringing, wire.ended], timeout=SIGN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -238,6 +242,15 @@ class Link:
         """Of a store like this one; nothing otherwise."""
         found = await _joined(wire)
         return b"" if found is None else bytes(found[1])
+
+    async def _noted_id(self) -> bytes:
+        """Of a server that is no store like this one: what the first link whose topics go both ways has called it."""
+        wire = await self.target.open(key=SERVER_ID, name=f"link:{self.definition.name}")
+        try:
+            await wire.ask(b"SET", SERVER_ID, b"server:" + os.urandom(16).hex().encode(), b"NX")
+            return bytes(await wire.ask(b"GET", SERVER_ID))
+        finally:
+            await wire.close()
 
     async def _server_id(self, wire: LinkWire) -> bytes:
         said: bytes = bytes(await wire.ask(b"INFO", b"server"))

@@ -1,23 +1,34 @@
-"""How far a link has brought a topic: a field of a hash beside the target's topic, written in the transaction of what
+"""How far a link has brought a topic: fields of a hash beside the target's topic, written in the transaction of what
 was brought there, so that it is exact after whatever happens.
 
     key      see `key_of`: in a cluster the hash is at the node that has the topic
+
     field    store id / link
     value    how u8 "same" | "own", last id, entries passed, entries lost, ids of stores: separated by blanks
 
-The ids are of the stores that the entries come through: a store that finds its own among them would send them round.
+    field    origin: store id / topic
+    value    id
+
+The ids of stores are of those that the entries come through: a link that goes one way and finds its target among them
+would send them round. The fields of origins say of each topic, wherever, whose entries are here with ids of the
+target's own, which of its entries is the latest here: an entry that comes again, by another way, is known by that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rlite_pubsub.links.target import slot_of, tag_in, tag_of
 
 Id = tuple[int, int]
 SAME, OWN = b"same", b"own"
 """Entries have the ids that they have at the source; or the target's own, because somebody else writes there, too."""
+NOWHERE: Final = (0, 0)
+"""Before every entry."""
+ORIGIN: Final = b"link-origin"
+"""The field that says where an entry with an id of the target's own comes from: store/topic/id."""
+_ORIGIN_OF: Final = b"origin:"
 
 
 def parsed(text: bytes) -> Id:
@@ -65,10 +76,53 @@ def stores_in(values: Iterable[bytes]) -> set[bytes]:
     return {store for value in values for store in value.split(b" ")[4:]}
 
 
+class Origins:
+    """Of which topics there are entries in a topic with ids of its own, and up to which."""
+
+    def __init__(self, fields: Mapping[bytes, bytes]) -> None:
+        """`fields`: all of the hash. Raises ValueError."""
+        self._latest = {
+            field.removeprefix(_ORIGIN_OF): parsed(value)
+            for field, value in fields.items()
+            if field.startswith(_ORIGIN_OF)
+        }
+        self._changed: set[bytes] = set()
+
+    def forget(self, origin: bytes) -> None:
+        """The topic has begun anew."""
+        self._latest.pop(origin, None)
+
+    def pass_by(self, origin: bytes, id: Id) -> bool:
+        """False: that entry is here already."""
+        if id <= self._latest.get(origin, NOWHERE):
+            return False
+        self._latest[origin] = id
+        self._changed.add(origin)
+        return True
+
+    def changes(self) -> list[bytes]:
+        """Fields and values that are to be written."""
+        return [word for origin in sorted(self._changed) for word in self._spelled(origin)]
+
+    def _spelled(self, origin: bytes) -> tuple[bytes, bytes]:
+        return _ORIGIN_OF + origin, spelled(self._latest[origin])
+
+
+def origin_in(words: list[bytes]) -> tuple[bytes, Id] | None:
+    """(store/topic, id) of an entry that says where it comes from; None: it was appended where it was read."""
+    if len(words) < 4 or words[-2] != ORIGIN:
+        return None
+    topic, _, id = words[-1].rpartition(b"/")
+    try:
+        return (topic, parsed(id)) if b"/" in topic else None
+    except ValueError:
+        return None
+
+
 class Extent(NamedTuple):
     """What XINFO STREAM says of a topic."""
 
-    last: Id = (0, 0)
+    last: Id = NOWHERE
     length: int = 0
     added: int = 0
 

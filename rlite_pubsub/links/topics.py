@@ -1,7 +1,7 @@
 """The topics of one link: which there are, and who brings each of them over.
 
-A topic goes out, from the store to the link's target, or comes in, the other way round; one that a pattern names is
-found by a walk over the keys, again and again, for at most a small share of the time.
+A topic goes out, from the store to the link's target, comes in, the other way round, or both; one that a pattern names
+is found by a walk over the keys, again and again, for at most a small share of the time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from rlite_pubsub.links.carrier import Carrier
+from rlite_pubsub.links.carrier import Carrier, Leg
 from rlite_pubsub.links.link_wire import LinkWire, StoreStream
 from rlite_pubsub.links.naming import Naming
 from rlite_pubsub.protocol.glob import Glob
@@ -32,26 +32,28 @@ class Topics:
 
     def __init__(self, definition: Definition, target: Target, folder: str, own: bytes) -> None:
         """`own`: this store's id."""
-        self.carriers: dict[bytes, Carrier] = {}
+        self.carriers: dict[tuple[bool, bytes], Carrier] = {}
+        """By whether it goes out, and its name at the source."""
         self._definition = definition
         self._target = target
         self._folder = folder
         self._own = own
         self._naming = Naming(definition.prefix.encode("latin-1"))
-        self._is_out = definition.direction != "in"
+        self._ways = {"in": (False,), "out": (True,)}.get(definition.direction, (True, False))
         self._globs = [Glob(pattern.encode("latin-1")) for pattern in definition.topics]
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def run(self, control: LinkWire, passes: bytes) -> None:
-        """Until cancelled, or `control`, a wire to the target, breaks. `passes`: which store, or server, is there."""
-        if passes == self._own:
+    async def run(self, control: LinkWire, far: bytes) -> None:
+        """Until cancelled, or `control`, a wire to the target, breaks. `far`: which store, or server, is there."""
+        if far == self._own:
             raise OSError("it leads to this store itself")
         here = await self._here()
         try:
             while True:
                 began = time.monotonic()
-                for name in await self._found(here if self._is_out else control):
-                    self._begin(name, passes)
+                for is_out in self._ways:
+                    for name in await self._found(here if is_out else control, is_out):
+                        self._begin(name, far, is_out)
                 await asyncio.sleep(max(LOOK_SECONDS, LOOK_SHARE * (time.monotonic() - began)))
         finally:
             for task in self._tasks:
@@ -61,38 +63,51 @@ class Topics:
             self._tasks = []
             await here.close()
 
-    async def _found(self, where: LinkWire) -> list[bytes]:
+    async def _found(self, where: LinkWire, is_out: bool) -> list[bytes]:
         """Their names at the source."""
         naming, found = self._naming, []
         for glob in self._globs:
             if glob.exact:
-                found.append(glob.literal_prefix if self._is_out else naming.there(glob.literal_prefix))
-            elif self._is_out or not self._target.is_cluster:
-                pattern = glob.pattern if self._is_out else naming.wanted_there((PATTERNS.index, glob.pattern))[1]
-                found += await _walk(where, pattern)
+                found.append(glob.literal_prefix if is_out else naming.there(glob.literal_prefix))
+            elif is_out:
+                found += await _walk(where, glob.pattern)
             else:
-                raise OSError("topics that come in from a cluster are named one by one, not by patterns")
-        return [name for name in found if not (self._is_out and name.endswith(EPHEMERAL))]
+                _, pattern = naming.wanted_there((PATTERNS.index, glob.pattern))
+                found += await (self._walk_nodes(pattern) if self._target.is_cluster else _walk(where, pattern))
+        return [name for name in found if not name.endswith(EPHEMERAL)]
 
-    def _begin(self, name: bytes, passes: bytes) -> None:
+    async def _walk_nodes(self, pattern: bytes) -> list[bytes]:
+        """All topics of a cluster whose names match."""
+        found = []
+        for address in sorted(set((await self._target.owners()).values())):
+            wire = await self._target.open(name=f"link:{self._definition.name}", at=address)
+            try:
+                found += await _walk(wire, pattern)
+            finally:
+                await wire.close()
+        return found
+
+    def _begin(self, name: bytes, far: bytes, is_out: bool) -> None:
         """`name` at the source."""
-        carrier = self.carriers.get(name)
+        carrier = self.carriers.get((is_out, name))
         if carrier is None:
-            there: bytes | None = self._naming.there(name) if self._is_out else self._naming.here(name)
+            there = self._naming.there(name) if is_out else self._naming.here(name)
             if there is None:
                 return
-            at_target = name if not self._is_out else there
+            words = self._definition
+            at_far = there if is_out else name
 
             async def server() -> LinkWire:
-                return await self._target.open(key=at_target, name=f"link:{self._definition.name}")
+                return await self._target.open(key=at_far, name=f"link:{words.name}")
 
-            source, target = (self._here, server) if self._is_out else (server, self._here)
-            words = self._definition
-            carrier = self.carriers[name] = Carrier(
-                name, there, source, target, self._own, words.name, words.since, b"" if self._is_out else passes
-            )
-        if not any(task.get_name() == carrier.name.hex() for task in self._tasks):
-            self._tasks.append(asyncio.create_task(carrier.run(), name=carrier.name.hex()))
+            ends = (self._own, far) if is_out else (far, self._own)
+            leg = Leg(name, there, *ends, is_out, words.direction != "both")
+            source, target = (self._here, server) if is_out else (server, self._here)
+            field = b"%b/%b" % (self._own, words.name.encode("latin-1"))
+            carrier = self.carriers[is_out, name] = Carrier(leg, source, target, field, words.since)
+        task_name = f"{is_out}:{name.hex()}"
+        if not any(task.get_name() == task_name for task in self._tasks):
+            self._tasks.append(asyncio.create_task(carrier.run(), name=task_name))
 
     async def _here(self) -> LinkWire:
         wire = LinkWire(StoreStream(self._folder))

@@ -208,7 +208,5 @@ def test_a_ring_of_topics_stops_before_entries_go_round(serve: Serve, tmp_path: 
 
     until(is_stopped, "the refusal")
     until(has(client_of(servers[2]), "orders", 20), "the entries")
-    for server in servers[1:]:
+    for server in servers:
         assert numbers(client_of(server), "orders") == list(range(20))
-    assert sorted(set(numbers(client_of(servers[0]), "orders"))) == list(range(20))
-    assert client_of(servers[1]).xlen("orders") == 20

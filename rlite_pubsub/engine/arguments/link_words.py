@@ -52,8 +52,6 @@ def _check(found: dict[str, Any]) -> None:
     direction = found["direction"] = found["direction"].lower() or ("out" if found["topics"] else "both")
     if direction not in _DIRECTIONS:
         raise BadLink("DIRECTION is in, out or both")
-    if found["topics"] and direction == "both":
-        raise BadLink("a topic goes one way: TOPICS need DIRECTION in or out")
     if not _ID.fullmatch(found["since"]):
         raise BadLink("FROM is an id, 0 for the beginning, or $ for what comes from now on")
 
