@@ -1,10 +1,10 @@
-"""What collections (lists.py, sets.py, hashes.py) have in common.
+"""The common ground of collections (lists.py, sets.py, hashes.py).
 
 A small one stands in the record of its key, whole, and costs what a string does (packing.py). A large one has a number,
-and records of their own, under it, for what it holds: to change one member is to write one record. What it has changed
-of them is written with the record of its key, or before somebody walks over them; and what it has read of them it holds
-in memory, up to a bound, as long as the key's record is cached (part.py). Code that changes a collection has it from
-`Keyspace.for_change`; one that has become empty is removed by the command.
+and under it a record for each member, so that changing one member writes one record. Changed records are written with
+the record of its key, or before a walk over them; those it has read stay in memory, up to a bound, as long as the key's
+record is cached (part.py). Code that changes a collection gets it from `Keyspace.for_change`; the command removes one
+that has become empty.
 """
 
 from __future__ import annotations
@@ -30,44 +30,44 @@ NUMBER: Final = Struct(">Q")
 SMALL: Final = NUMBER.pack(0)
 """Of what stands in the record of its key."""
 _FEW: Final = 64
-"""A large collection of at most this many is removed at once, without garbage."""
+"""The size up to which a large collection is removed at once, without garbage."""
 _MOST_HELD_BYTES: Final = 16 << 20
 """Of the content of one."""
 
 
 class Shelter:
-    """What it asks of the part of the keyspace that it is in."""
+    """What a collection asks of the part of the keyspace that it is in."""
 
     packing: Packing
     clock_ms: Callable[[], int]
     cached_bytes: int
-    """About what is held in memory of all that is in it."""
+    """About how many bytes of memory its contents take."""
 
     def reading(self) -> Txn:
-        """The turn's transaction."""
+        """Return the turn's transaction."""
         raise NotImplementedError
 
     def writing(self) -> Txn:
-        """The turn's transaction, which writes from now on. Raises StoreError."""
+        """Return the turn's transaction, which writes from now on. Raises StoreError."""
         raise NotImplementedError
 
     def changed(self, record: Record, grown_bytes: int = 0) -> None:
-        """It was changed."""
+        """Note that a record was changed."""
         raise NotImplementedError
 
     def appended(self, record: Record, count: int = 0) -> None:
-        """It was changed: wake the clients that are blocked on it."""
+        """Note that a record was changed, and wake the clients that are blocked on it."""
         raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Collection(Record):
-    """What all of them have."""
+    """The base of all collections."""
 
     __slots__ = ("_counted_bytes", "_keyspace", "_rows", "number")
 
     database_bytes: ClassVar[tuple[bytes, ...]]
-    """Where the content of a large one stands."""
+    """Where the contents of a large one stand."""
 
     def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(database, name, place)
@@ -87,7 +87,7 @@ class Collection(Record):
         self.number = NUMBER.unpack_from(stored.body)[0]
 
     def drop(self, txn: Txn) -> None:
-        """It is removed: what a large one holds is garbage."""
+        """Remove it: the contents of a large one become garbage."""
         if not self.number:
             return
         self._rows.forget()
@@ -98,7 +98,7 @@ class Collection(Record):
             garbage.add(txn, garbage.TOPIC, self.number)
 
     def copy_content(self, other: Collection) -> None:
-        """Take over the records of another large one of the kind; this one is new."""
+        """Copy the records of another large one of the same kind; this one is new."""
         txn = self._keyspace.writing()
         other.bring(txn)
         self.number = key_records.new_topic(txn)
@@ -106,12 +106,12 @@ class Collection(Record):
             databases.copy_all(txn, byte + NUMBER.pack(other.number), byte + NUMBER.pack(self.number))
 
     def copy_from(self, other: Collection) -> None:
-        """Take over all that another one of the kind holds; this one is new."""
+        """Copy the contents of another one of the same kind; this one is new."""
         raise NotImplementedError
 
     @property
     def content_bytes(self) -> int:
-        """About how many bytes of the store what it holds takes."""
+        """About how many bytes of the store its contents take."""
         raise NotImplementedError
 
     @property
@@ -128,21 +128,21 @@ class Collection(Record):
     # -- the content of a large one
 
     def bring(self, txn: Txn) -> None:
-        """Write what it has changed of its content."""
+        """Write its changed contents."""
         self._rows.write(txn)
 
     def let_go(self) -> None:
-        """Hold nothing of its content in memory. All has been written."""
+        """Drop its contents from memory. All has been written."""
         self._rows.held_bytes = 0
 
     def _content(self) -> Txn:
-        """The turn's transaction, with all that was changed of the content."""
+        """Return the turn's transaction, with all changes of the contents."""
         txn = self._keyspace.reading()
         self.bring(txn)
         return txn
 
     def _mind_memory(self) -> None:
-        """Have what it holds counted, and hold no more than it may. Called when a single member is asked for."""
+        """Keep its memory within bounds. Called when a single member is asked for."""
         rows = self._rows
         held_bytes = rows.held_bytes
         if held_bytes == self._counted_bytes:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Common(NamedTuple):
-    """Bytes that are the same in both: first and last place in each."""
+    """A stretch of equal bytes: its first and last place in each string."""
 
     first: int
     last: int
@@ -23,13 +23,13 @@ class Common(NamedTuple):
 
 
 def length(one: bytes, other: bytes) -> int:
-    """How long it is."""
+    """Return the length of the longest common subsequence."""
     rows = _rows(one, other, keep=False)
     return len(other) - rows[-1].bit_count()
 
 
 def find(one: bytes, other: bytes) -> tuple[bytes, list[Common]]:
-    """The subsequence, and its stretches from the last to the first."""
+    """Return the subsequence, and its stretches from the last to the first."""
     rows = _rows(one, other, keep=True)
     taken = bytearray()
     stretches: list[Common] = []
@@ -62,7 +62,7 @@ def find(one: bytes, other: bytes) -> tuple[bytes, list[Common]]:
 
 
 def _rows(one: bytes, other: bytes, *, keep: bool) -> list[int]:
-    """The table's rows, from that of no bytes of `one` on; only the last, unless they are to be kept."""
+    """Return the table's rows, beginning with that of no bytes of `one`; only the last, unless `keep` is set."""
     places: dict[int, int] = {}
     for place, byte in enumerate(other):
         places[byte] = places.get(byte, 0) | 1 << place

@@ -1,4 +1,4 @@
-"""Whole databases, over all parts of a keyspace: how large they are, what is in them, and what becomes of all of it."""
+"""Whole databases, over all parts of a keyspace: their sizes and contents, flushing and swapping."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class Databases:
-    """Those that these parts have keys of, one at least."""
+    """The databases of these parts, of which there is at least one."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = parts
 
     def size(self, database: int) -> int:
-        """How many keys it has, those included whose time is over and that nobody has noticed."""
+        """Return how many keys it has, including expired ones that nobody has noticed."""
         return sum([part.space(database).size for part in self._parts])
 
     def sizes(self) -> dict[int, tuple[int, int]]:
-        """(keys, keys that expire) of every database that has any."""
+        """Return (keys, keys that expire) of every database that has any."""
         sizes: dict[int, tuple[int, int]] = {}
         for part in self._parts:
             for database, space in part.spaces().items():
@@ -34,26 +34,26 @@ class Databases:
         return dict(sorted(sizes.items()))
 
     def numbers(self) -> list[int]:
-        """Those that hold any keys."""
+        """Return the databases that hold any keys."""
         return list(self.sizes())
 
     def walk(self, database: int) -> Iterator[tuple[bytes, int]]:
-        """(name, type) of every key, but for those whose time is over. Nothing may be changed meanwhile."""
+        """Yield (name, type) of every key that has not expired. Nothing may be changed meanwhile."""
         now_ms = self._parts[0].clock_ms()
         for _, type_, expires_ms, name in self._walk(database):
             if not expires_ms or expires_ms > now_ms:
                 yield name, type_
 
     def _walk(self, database: int, digest: bytes = b"") -> Iterator[tuple[bytes, int, int, bytes]]:
-        """As `key_records.walk`."""
+        """Walk like `key_records.walk`, over all parts."""
         walks = [part.walk(database, digest) for part in self._parts]
         return walks[0] if len(walks) == 1 else merge(*walks)
 
     def scan(self, database: int, cursor: int, count: int) -> tuple[int, list[tuple[bytes, int]], list[bytes]]:
-        """A step of SCAN: the next cursor, 0 at the end, and the (name, type) of about `count` keys; apart from them
-        the names of those whose time is over, to be looked for and so removed.
+        """Do a step of SCAN: return the next cursor, 0 at the end, and (name, type) of about `count` keys; apart from
+        them the names of expired ones, for the caller to look up and so remove.
 
-        A cursor is the first half of a digest, so a key that is there all the time is seen whatever else changes.
+        A cursor is the first half of a digest, so a key that stays is seen whatever else changes.
         """
         now_ms = self._parts[0].clock_ms()
         found: list[tuple[bytes, int]] = []
@@ -72,7 +72,7 @@ class Databases:
         return next_cursor, found, over
 
     def random(self, database: int) -> bytes | None:
-        """The name of any key."""
+        """Return the name of a random key."""
         now_ms = self._parts[0].clock_ms()
         start = random.randbytes(key_records.DIGEST_BYTES)
         for digest in (start, b""):
@@ -82,14 +82,14 @@ class Databases:
         return None
 
     def flush(self, database: int) -> int:
-        """Remove all keys of a database; how many there were. Raises StoreError."""
+        """Remove all keys of a database; return how many there were. Raises StoreError."""
         gone = sum([part.flush(database) for part in self._parts])
         if gone:
             self._parts[0].news.signal(database, None)
         return gone
 
     def swap(self, first: int, second: int) -> None:
-        """Let two databases change places. Raises StoreError."""
+        """Swap two databases. Raises StoreError."""
         for part in self._parts:
             part.swap(first, second)
         for database in (first, second):

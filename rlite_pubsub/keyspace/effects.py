@@ -1,9 +1,8 @@
-"""What is done to keys, noted as it is done, for those who tell replicas of it (engine/replicas/outgoing.py).
+"""What is done to keys, noted as it is done, for the replication stream (engine/replicas/outgoing.py).
 
-It is noted where records are changed, not where commands are executed: so whatever changes a key is noted, a command,
-retention, or a key's time that is over. Of a key it is known that it has another value, or expires at another time; of
-a topic what exactly was done, for a topic is too large to be sent again. Law 11: `News.effects` is None as long as
-nobody replicates.
+It is noted where records are changed, not where commands are executed: so every change of a key is noted, by a command,
+by retention, or by expiry. For a key, the note says that its value or its expiry has changed; for a topic, what exactly
+was done, for a topic is too large to be sent again. Law 11: `News.effects` is None as long as nobody replicates.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ VALUE: Final = 1
 EXPIRY: Final = 2
 """It expires at another time, or never."""
 WHOLE: Final = 4
-"""It is a topic that is new, or as good as new."""
+"""It is a new topic, or as good as new."""
 BEYOND: Final = 8
-"""It has changed by more than the command that came to it says."""
+"""It has changed by more than the command says."""
 
 KeyPlace: TypeAlias = tuple[int, bytes]
 """(database, name)"""
 Telling: TypeAlias = tuple[int, list[bytes]]
-"""What a replica is to execute, and in which database."""
+"""A request for replicas, and its database."""
 
 
 class Expiry(tuple[int, list[bytes]]):
-    """That a key is gone because its time is over: as good by itself as with what was done beside it."""
+    """The expiry of a key, which may be sent alone as well as with other effects."""
 
     __slots__ = ()
 
@@ -45,9 +44,9 @@ class GroupEffects:
     def __init__(self) -> None:
         self.was_made = self.was_removed = self.has_moved = False
         self.consumers: dict[bytes, bool] = {}
-        """Those that were made or removed; True: removed at some time."""
+        """The consumers that were made or removed; True: removed at some time."""
         self.ids: list[bytes] = []
-        """Of entries whose fates have changed, packed, one or several in each."""
+        """The ids of entries whose pending state has changed, packed, one or several in each."""
 
 
 class TopicEffects:
@@ -62,7 +61,7 @@ class TopicEffects:
         self.groups: dict[bytes, GroupEffects] = {}
 
     def of_group(self, name: bytes) -> GroupEffects:
-        """To be added to."""
+        """Return a group's effects, for more to be added."""
         found = self.groups.get(name)
         if found is None:
             found = self.groups[name] = GroupEffects()
@@ -70,7 +69,7 @@ class TopicEffects:
 
 
 class Effects:
-    """Of one turn, as far as they are not requests yet."""
+    """The effects of one turn that are not requests yet."""
 
     def __init__(self) -> None:
         self.keys: dict[KeyPlace, int] = {}
@@ -82,29 +81,29 @@ class Effects:
         self.keys[key] = self.keys.get(key, 0) | what
 
     def changed(self, record: Record, what: int = VALUE) -> None:
-        """It has another value, or another time to expire."""
+        """Note that a record has another value, or another expiry."""
         self._note((record.database, record.name), what)
 
     def removed(self, database: int, name: bytes) -> None:
-        """There is no such key any more."""
+        """Note that a key was removed."""
         self.topics.pop((database, name), None)
         self.keys[database, name] = VALUE
 
     def expired(self, database: int, name: bytes) -> None:
-        """There is none, because its time is over: what comes next may already rest on that."""
+        """Note that a key has expired: what comes next may already rely on that."""
         self.removed(database, name)
         del self.keys[database, name]
         self.requests.append(Expiry((database, [b"DEL", name])))
 
     def flushed(self, database: int) -> None:
-        """All keys of the database are gone."""
+        """Note that all keys of the database are gone."""
         for key in [key for key in self.keys if key[0] == database]:
             del self.keys[key]
             self.topics.pop(key, None)
         self.requests.append((database, [b"FLUSHDB"]))
 
     def swapped(self, first: int, second: int) -> None:
-        """Two databases have changed places, and what is noted of their keys with them."""
+        """Swap the notes of two databases that have been swapped."""
         places = {first: second, second: first}
         self.keys = {(places.get(key[0], key[0]), key[1]): what for key, what in self.keys.items()}
         self.topics = {(places.get(key[0], key[0]), key[1]): what for key, what in self.topics.items()}
@@ -113,7 +112,7 @@ class Effects:
     # -- topics
 
     def of_topic(self, topic: Record) -> TopicEffects:
-        """To be added to."""
+        """Return a topic's effects, for more to be added."""
         key = topic.database, topic.name
         self._note(key, VALUE)
         found = self.topics.get(key)
@@ -122,19 +121,19 @@ class Effects:
         return found
 
     def appended(self, topic: Record, count: int) -> None:
-        """It has so many more entries."""
+        """Note that this many entries were appended."""
         self.of_topic(topic).appended += count
 
     def deleted(self, topic: Record, ids: Iterable[Id]) -> None:
-        """It has these entries no more."""
+        """Note that these entries were deleted."""
         self.of_topic(topic).deleted += ids
 
     def trimmed(self, topic: Record) -> None:
-        """It has lost some of its oldest entries."""
+        """Note that it has lost some of its oldest entries."""
         self.of_topic(topic).was_trimmed = True
 
     def restated(self, topic: Record) -> None:
-        """Something else is said of its past."""
+        """Note that something about its past was set anew."""
         self.of_topic(topic).was_restated = True
 
     # -- its groups
@@ -158,11 +157,11 @@ class Effects:
         self.of_topic(topic).of_group(name).consumers[consumer] = True
 
     def pended(self, topic: Record, name: bytes, packed_ids: bytes) -> None:
-        """These entries are pending with others than before, or with nobody."""
+        """Note that the owners of these pending entries have changed, or that they are no longer pending."""
         self.of_topic(topic).of_group(name).ids.append(packed_ids)
 
     def forget(self) -> None:
-        """Nothing of it was done."""
+        """Forget everything: nothing of it was done."""
         self.keys.clear()
         self.topics.clear()
         self.requests.clear()

@@ -1,13 +1,12 @@
 """Ephemeral topics: those whose names end in `#ephemeral` are in memory, in a part of the keyspace beside the store's.
 
-They are this process's alone: other processes of the store do not see them, and they are gone with it. All else about
-them is as it is with other topics: their turns are the store's turns, and end together with these.
+They belong to this process alone: other processes of the store do not see them, and they end with it. In all else they
+are like other topics: their turns are the store's turns, and end together with these.
 
 Law 5, over both: what can go wrong at a turn's end goes wrong before the store's commit, and then both are undone; the
-memory's own commit follows it. Should that one fail after all, the store's part is done and the memory's is not: it is
-lost, as it may be at any time, and that is said in the log (law 8).
-Of each topic what the rules say and it says itself is kept, and never more than fits into memory. What goes for this is
-counted and told as whatever else retention removes (law 8).
+memory's own commit follows. If that one fails after all, the store's part is done and the memory's is lost, as it may
+be at any time; the log says so (law 8). A topic keeps what the rules and its own limits allow, but never more than fits
+into memory. What is removed for this is counted and reported like everything that retention removes (law 8).
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("rlite_pubsub")
 
 MAX_TOPIC_BYTES = 64 << 20
-"""Of one topic; the newest entries stay."""
+"""The bytes of one topic; the newest entries stay."""
 
 
 class Ephemeral:
-    """Those of one keyspace. The memory is free again when this is closed, or nobody has hold of it."""
+    """The ephemeral topics of one keyspace. The memory is freed when this is closed, or nobody refers to it."""
 
     def __init__(self, whole: Whole, stored: Part, rules: Rules | None) -> None:
         """`rules` are the store's. Raises StoreError."""
@@ -43,7 +42,7 @@ class Ephemeral:
         self.part = Part(environment, whole, own_rules, behind=stored)
 
     def prepare(self) -> None:
-        """Do what can go wrong before the store commits. Raises what goes wrong."""
+        """Do what can go wrong before the store commits. Raises whatever does."""
         part = self.part
         if part.unwritten:
             part.writing()
@@ -52,15 +51,15 @@ class Ephemeral:
             part.turn.check_room()
 
     def end_turn(self) -> None:
-        """The store has committed, or had nothing to commit: so does the memory."""
+        """Commit the memory, after the store has committed or had nothing to commit."""
         part = self.part
         try:
             part.turn.end(commit=part.turn.writes)
         except Exception as error:
-            log.warning("What was just done to ephemeral topics is lost: %s", part.undo(error))
+            log.warning("The last changes to ephemeral topics are lost: %s", part.undo(error))
 
     def undo(self, error: Exception) -> Exception:
-        """The turn has met this error: nothing of it was done. What it means, as far as the memory can tell."""
+        """Undo the turn, which has met this error. Returns what the error means, as far as the memory can tell."""
         is_ours = self.part.turn.is_broken
         told = self.part.undo(error)
         return told if is_ours else error
@@ -83,7 +82,7 @@ class MemoryRules(Rules):
         return self._stored.pattern_of(name)
 
     def follow(self, txn: Txn) -> None:
-        """They are not in the memory; what the store's part of the turn sees counts."""
+        """Do nothing: the rules are not in memory; what the store's part of the turn sees counts."""
 
 
 def _limited(limits: RetentionLimits) -> RetentionLimits:

@@ -1,9 +1,9 @@
-"""Places on earth as numbers: a sorted set's scores, whose order keeps what is near together.
+"""Places on earth as numbers: a sorted set's scores, whose order keeps near places together.
 
-Longitude and latitude are cut into 2**26 strips each, and the bits of the two strips' numbers stand by turns in one
-number of 52 bits, longitude first. The first 2n bits of it name one of the 4**n cells of the earth; all places in a
-cell are one range of scores. What is near a place is in its cell, of a size that fits the distance, or in one of the
-eight around it.
+Longitude and latitude are cut into 2**26 strips each, and the bits of the two strips' numbers alternate in one number
+of 52 bits, longitude first. The first 2n bits of it name one of the 4**n cells of the earth; all places in a cell are
+one range of scores. Whatever is near a place is in its cell, of a size that fits the distance, or in one of the eight
+around it.
 
 All numbers are redis-server's to the last digit: the same steps in floating point, in the same order.
 """
@@ -27,7 +27,7 @@ _LETTERS, _LETTER_BITS = 11, 5
 
 
 class Coordinates(NamedTuple):
-    """In degrees."""
+    """A place in degrees."""
 
     longitude: float
     latitude: float
@@ -38,17 +38,17 @@ class _Span(NamedTuple):
     high: float
 
     def strip(self, degrees: float, steps: int) -> int:
-        """In which of the strips it is; the upper end is in the one behind the last."""
+        """Return the number of the strip; the upper end is in the one after the last."""
         return int((degrees - self.low) / (self.high - self.low) * (1 << steps))
 
     def edges(self, strip: int, steps: int) -> _Span:
-        """Where a strip begins and ends."""
+        """Return where a strip begins and ends."""
         strips, width = 1 << steps, self.high - self.low
         behind = (strip + 1) & _HALF_WORD
         return _Span(self.low + strip / strips * width, self.low + behind / strips * width)
 
     def middle(self, strip: int) -> float:
-        """The middle of one of the finest strips; never outside of it."""
+        """Return the middle of one of the finest strips; never outside of it."""
         edges = self.edges(strip, STEPS)
         return max(self.low, min((edges.low + edges.high) / 2, self.high))
 
@@ -73,12 +73,12 @@ class _Cell(NamedTuple):
 
     @property
     def scores(self) -> tuple[float, float]:
-        """From the first on, and up to the second."""
+        """The range of its scores: from the first on, up to the second."""
         rest = 2 * (STEPS - self.steps)
         return float(self.bits << rest & _WORD), float((self.bits + 1) << rest & _WORD)
 
     def beside(self, east: int, north: int) -> _Cell:
-        """This many cells to the east and the north, around the earth."""
+        """Return the cell this many cells to the east and the north, around the earth."""
         longitude, latitude = _strips(self.bits)
         last = (1 << self.steps) - 1
         longitude = longitude + east & last if east else longitude
@@ -87,25 +87,25 @@ class _Cell(NamedTuple):
 
 
 def _interleaved(longitude: int, latitude: int) -> int:
-    """The bits by turns. Binary digits read as those of a number to the base 4 are two places apart."""
+    """Interleave the bits. Binary digits read as a number to the base 4 are two places apart."""
     return int(f"{longitude:b}", 4) << 1 | int(f"{latitude:b}", 4)
 
 
 def _strips(bits: int) -> tuple[int, int]:
-    """Of longitude and of latitude."""
+    """Return the strips of longitude and of latitude."""
     digits = f"{bits:064b}"
     return int(digits[::2], 2), int(digits[1::2], 2)
 
 
 def is_on_map(place: Coordinates) -> bool:
-    """Whether it has a score."""
+    """Return whether a place has a score."""
     return (
         _LONGITUDES.low <= place.longitude <= _LONGITUDES.high and _LATITUDES.low <= place.latitude <= _LATITUDES.high
     )
 
 
 def score_of(place: Coordinates) -> float:
-    """The score of a position that is on the map."""
+    """Return the score of a place that is on the map."""
     return float(_cell_of(place, STEPS).bits)
 
 
@@ -115,7 +115,8 @@ def _cell_of(place: Coordinates, steps: int) -> _Cell:
 
 
 def place_of(score: float) -> Coordinates:
-    """Any score is a place: what has no 52 bits is taken as C's conversion of it to 64 on x86-64 would have it."""
+    """Return the place of a score. Any score is a place: one without 52 bits is taken as C on x86-64 converts it to
+    64."""
     longitude, latitude = _strips(_bits(score))
     return Coordinates(_LONGITUDES.middle(longitude), _LATITUDES.middle(latitude))
 
@@ -129,12 +130,12 @@ def _bits(score: float) -> int:
 
 
 def whole(score: float) -> int:
-    """A score as an integer of 64 bits; the lowest of them, if it is beyond all."""
+    """Return a score as an integer of 64 bits; the lowest, if it is out of range."""
     return int(score) if -(1 << 63) <= score < 1 << 63 else -(1 << 63)
 
 
 def text_of(place: Coordinates) -> bytes:
-    """The geohash that others know: letters, and latitudes up to the poles."""
+    """Return the geohash of other programs: letters, and latitudes up to the poles."""
     strips = _LONGITUDES.strip(place.longitude, STEPS), _ALL_LATITUDES.strip(place.latitude, STEPS)
     bits = _interleaved(*strips)
     shifts = range(2 * STEPS - _LETTER_BITS, -1, -_LETTER_BITS)
@@ -146,7 +147,7 @@ def text_of(place: Coordinates) -> bytes:
 
 
 def distance(one: Coordinates, other: Coordinates) -> float:
-    """In metres, over the great circle."""
+    """Return the great-circle distance in metres."""
     v = math.sin((other.longitude * _RADIANS - one.longitude * _RADIANS) / 2)
     if v == 0.0:
         return _north_distance(one, other)
@@ -161,17 +162,17 @@ def _north_distance(one: Coordinates, other: Coordinates) -> float:
 
 
 class Area(NamedTuple):
-    """What is near a place: a circle, or a box, as wide to the west as to the east. In metres."""
+    """The area around a place: a circle, or a box, as wide to the west as to the east. In metres."""
 
     center: Coordinates
     half_width: float
     half_height: float
     reach: float
-    """From the center to what is farthest from it."""
+    """The distance from the center to the farthest point."""
     is_box: bool
 
     def distance_to(self, place: Coordinates) -> float | None:
-        """From the center; None: it is not within."""
+        """Return the distance from the center; None if the place is not within."""
         if self.is_box:
             if _north_distance(place, self.center) > self.half_height:
                 return None
@@ -182,7 +183,7 @@ class Area(NamedTuple):
         return None if found > self.reach else found
 
     def scores(self) -> list[tuple[float, float]]:
-        """Ranges of scores, each from the first on, up to the second, that hold whatever is within."""
+        """Return ranges of scores, each from the first on, up to the second, that cover the area."""
         south_west, north_east = self._corners()
         steps = _steps_for(self.reach, self.center.latitude)
         middle = _cell_of(self.center, steps)
@@ -200,7 +201,7 @@ class Area(NamedTuple):
         return ranges
 
     def _corners(self) -> tuple[Coordinates, Coordinates]:
-        """The southern and western, the northern and eastern ends; no numbers, where the area has none."""
+        """Return the south-western and the north-eastern corner; not numbers, if the area has none."""
         longitude, latitude = self.center
         height = self.half_height / _EARTH_RADIUS_M / _RADIANS
         nearer_pole = latitude - height if latitude < 0 else latitude + height
@@ -209,13 +210,13 @@ class Area(NamedTuple):
 
 
 def circle(center: Coordinates, radius: float, unit_m: float) -> Area:
-    """The radius in units of this many metres."""
+    """Return a circle; the radius is in units of this many metres."""
     reach = radius * unit_m
     return Area(center, reach, reach, reach, False)
 
 
 def box(center: Coordinates, width: float, height: float, unit_m: float) -> Area:
-    """Width and height in units of this many metres."""
+    """Return a box; width and height are in units of this many metres."""
     half_width, half_height = width / 2, height / 2
     reach = math.sqrt(half_width * half_width + half_height * half_height) * unit_m
     return Area(center, width * unit_m / 2, height * unit_m / 2, reach, True)
@@ -226,7 +227,7 @@ def _cosine(angle: float) -> float:
 
 
 def _steps_for(reach: float, latitude: float) -> int:
-    """Cells so small that one and those around it hold an area, and not much more."""
+    """Return the steps for cells so small that one and its neighbours cover an area, and not much more."""
     if reach == 0:
         return STEPS
     steps = -1
@@ -238,7 +239,7 @@ def _steps_for(reach: float, latitude: float) -> int:
 
 
 def _covers(middle: _Cell, south_west: Coordinates, north_east: Coordinates) -> bool:
-    """Whether an area is within this cell and those around it."""
+    """Return whether an area is within this cell and its neighbours."""
     return not (
         middle.beside(0, 1).latitudes.high < north_east.latitude
         or middle.beside(0, -1).latitudes.low > south_west.latitude
@@ -252,7 +253,7 @@ _ALL_AROUND = ((0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, 
 
 
 def _around(middle: _Cell, south_west: Coordinates, north_east: Coordinates) -> tuple[tuple[int, int], ...]:
-    """Which of the cells around have part in an area."""
+    """Return the neighbours that overlap an area."""
     longitudes, latitudes = middle.longitudes, middle.latitudes
     useless_east = {1: longitudes.high > north_east.longitude, -1: longitudes.low < south_west.longitude, 0: False}
     useless_north = {1: latitudes.high > north_east.latitude, -1: latitudes.low < south_west.latitude, 0: False}

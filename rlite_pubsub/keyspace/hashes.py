@@ -1,13 +1,13 @@
 """Hashes, as a turn works on them. Any field may expire by itself.
 
-A field whose time is over is not shown any more. It is counted until it is removed, in the background or by the next
-command that comes to its hash (engine/field_expiry.py): as in Redis, which began with this in 7.4.
+An expired field is not shown any more. It is counted until it is removed, in the background or by the next command on
+its hash (engine/field_expiry.py), as in Redis since 7.4.
 
 The record of a hash, after its number (0: it is small):
 
     due ms u64 (when its first field expires, 0: none does)
-    small   words (words.py): fields and values by turns, in the order in which the fields came;
-            flags 1: and behind each value its due ms u64
+    small words (words.py): fields and values alternate, in the order in which the fields came; flags 1: and behind each
+            value its due ms u64
     large   fields u64
 """
 
@@ -32,12 +32,12 @@ _COUNT: Final = Struct(">Q")
 _DUE: Final = Struct(">Q")
 _WITH_DUES: Final = 1
 _FIELD_BYTES: Final = 60
-"""What a field takes beside its bytes, about."""
+"""About how many bytes a field takes beside its own."""
 _SAMPLES: Final = 5
 _HELD_BYTES: Final = 300
-"""What a field takes in memory beside its bytes, about."""
+"""About how many bytes of memory a field takes beside its own."""
 _MOST_IN_VAIN: Final = 1000
-"""How many fields are drawn whose time is over before those that are left are looked for one by one."""
+"""How many expired fields are drawn before the others are looked up one by one."""
 
 
 class Hash(Collection):
@@ -51,23 +51,23 @@ class Hash(Collection):
     def __init__(self, keyspace: Shelter, database: int, name: bytes, place: bytes) -> None:
         super().__init__(keyspace, database, name, place)
         self._fields: dict[bytes, bytes] = {}  # of a small one
-        self._dues: dict[bytes, int] = {}  # of a small one: when those of its fields expire that do
+        self._dues: dict[bytes, int] = {}  # of a small one: when its expiring fields expire
         self._count = 0  # of a large one
-        self._held: dict[bytes, HeldField] = {}  # of a large one: fields that were looked for
+        self._held: dict[bytes, HeldField] = {}  # of a large one: fields that were looked up
         self.due_ms = 0  # when the first of its fields expires; 0: none does
-        self._row = b""  # in the order of hashes whose fields expire, as it is stored
+        self._row = b""  # its stored row in the order of hashes with expiring fields
 
     def __len__(self) -> int:
         return self._count if self.number else len(self._fields)
 
     @property
     def is_small(self) -> bool:
-        """Redis would keep it in a listpack."""
+        """True if Redis would keep it in a listpack."""
         return not self.number
 
     @property
     def expires_by_fields(self) -> bool:
-        """Whether any field expires."""
+        """True if any field expires."""
         return bool(self.due_ms)
 
     # -- stored
@@ -140,12 +140,13 @@ class Hash(Collection):
     # -- changing
 
     def put(self, names_and_values: list[bytes], *, keeps_dues: bool = False) -> int:
-        """Set fields to values, by turns. They expire no more, unless it `keeps_dues`. How many are new."""
+        """Set fields to values, which alternate. Their expiry is removed, unless `keeps_dues` is set. Returns how many
+        are new."""
         keyspace = self._keyspace
         if not self.number:
             packing = keyspace.packing
             found = self._fields
-            if len(names_and_values) == 2 and not self._dues:  # as mostly
+            if len(names_and_values) == 2 and not self._dues:  # usually
                 name, value = names_and_values
                 if len(name) <= packing.hash_value_bytes >= len(value):
                     new = int(name not in found)
@@ -192,14 +193,15 @@ class Hash(Collection):
         return self._count - before
 
     def take_packed(self, names_and_values: list[bytes]) -> None:
-        """Take over what was packed already, though values be long; this one is new. Too many fields make it large."""
+        """Take over fields that were packed already, even if values are long; this one is new. Too many fields make it
+        large."""
         self._fields = dict(zip(names_and_values[::2], names_and_values[1::2], strict=True))
         if len(self._fields) > self._keyspace.packing.hash_entries:
             self._grow()
         self._keyspace.changed(self)
 
     def _grow(self) -> None:
-        """It becomes large."""
+        """Become large."""
         txn = self._keyspace.writing()
         self.number = key_records.new_topic(txn)
         self._count = len(self._fields)
@@ -210,7 +212,7 @@ class Hash(Collection):
         self._fields, self._dues = {}, {}
 
     def remove(self, names: list[bytes]) -> int:
-        """How many of these fields there were."""
+        """Remove fields; return how many existed."""
         removed = moved = 0
         if not self.number:
             for name in names:
@@ -235,7 +237,7 @@ class Hash(Collection):
         return removed
 
     def set_due(self, name: bytes, due_ms: int) -> None:
-        """When a field that it has expires; 0: never."""
+        """Set when an existing field expires; 0: never."""
         if not self.number:
             if due_ms:
                 self._dues[name] = due_ms
@@ -252,14 +254,14 @@ class Hash(Collection):
         self._keyspace.changed(self)
 
     def _see_dues(self) -> None:
-        """When fields expire has changed."""
+        """Update its own due time after a change of its fields'."""
         if self.number:
             self.due_ms = fields.first_due_ms(self._keyspace.writing(), self.number)
         else:
             self.due_ms = min(self._dues.values(), default=0)
 
     def take_over(self, limit: int) -> int:
-        """Remove at most `limit` fields whose time is over; how many there were."""
+        """Remove at most `limit` expired fields; return how many there were."""
         now_ms = self._keyspace.clock_ms()
         if self.number:
             self._keyspace.writing()
@@ -267,10 +269,10 @@ class Hash(Collection):
             return self.remove([field.name for field in over])
         return self.remove([name for name, due_ms in self._dues.items() if due_ms <= now_ms][:limit])
 
-    # -- reading. What is over is not there.
+    # -- reading. Expired fields do not exist.
 
     def get(self, name: bytes) -> bytes | None:
-        """A field's value; None: there is no such field."""
+        """Return a field's value; None if there is no such field."""
         if not self.number and not self.due_ms:
             return self._fields.get(name)
         if self.number:
@@ -282,7 +284,7 @@ class Hash(Collection):
         return None if field is None else field.value
 
     def field(self, name: bytes) -> Field | None:
-        """A field with its value, and when it expires."""
+        """Return a field with its value and its expiry."""
         if self.number:
             held = self._look_for(name)
             found = None if held is None else Field(name, held.value, held.due_ms)
@@ -299,20 +301,20 @@ class Hash(Collection):
         return iter([Field(name, value, self._dues.get(name, 0)) for name, value in self._fields.items()])
 
     def fields(self) -> Iterator[Field]:
-        """Every field. Change nothing meanwhile."""
+        """Yield every field. Change nothing meanwhile."""
         now_ms = self._keyspace.clock_ms()
         for field in self._walk():
             if not 0 < field.due_ms <= now_ms:
                 yield field
 
     def pairs(self) -> list[tuple[bytes, bytes]]:
-        """Every field and its value."""
+        """Return every field and its value."""
         if not self.number and not self.due_ms:
             return list(self._fields.items())
         return [(field.name, field.value) for field in self.fields()]
 
     def page(self, cursor: int, count: int) -> tuple[int, list[Field]]:
-        """A step of HSCAN: the next cursor, 0 at the end, and about `count` fields; all of a small one."""
+        """Do a step of HSCAN: return the next cursor, 0 at the end, and about `count` fields; all of a small one."""
         if not self.number:
             return 0, list(self.fields())
         prefix = fields.prefix(self.number)
@@ -321,7 +323,7 @@ class Hash(Collection):
         return next_cursor, [field for field in map(fields.unpack, found) if not 0 < field.due_ms <= now_ms]
 
     def any(self, count: int) -> list[Field]:
-        """This many fields, each time any of them, each with the same chance; none, where all are over."""
+        """Return this many random fields, which may repeat, each with the same chance; none if all have expired."""
         if not self.number:
             found = list(self.fields())
             return random.choices(found, k=count) if found else []
@@ -343,7 +345,7 @@ class Hash(Collection):
         return drawn
 
     def sample(self, count: int) -> list[Field]:
-        """This many different fields, whichever; all, if there are not so many."""
+        """Return this many different fields; all, if there are fewer."""
         if count >= len(self):
             return list(self.fields())
         if not self.number or self.due_ms:
@@ -355,7 +357,7 @@ class Hash(Collection):
     # -- the content of a large one
 
     def _look_for(self, name: bytes) -> HeldField | None:
-        """A field, whether its time is over or not."""
+        """Return a field, even if it has expired."""
         held = self._held.get(name)
         if held is not None:
             return held

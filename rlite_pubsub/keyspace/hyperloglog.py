@@ -1,9 +1,10 @@
-"""HyperLogLogs, in Redis's own representation: strings that count different elements, about, in 12 kB at most.
+"""HyperLogLogs, in Redis's own representation: strings that estimate how many different elements were added, in 12 kB
+at most.
 
     "HYLL" | encoding u8 (0 dense, 1 sparse) | 3 bytes that nobody uses | cardinality u64 | registers
 
-The cardinality is what was counted last, little-endian; its highest bit says that it is stale. There are 16,384
-registers; each holds the longest run of zeros, and one, in which the hash of an element that falls to it has ended.
+The cardinality is the last count, little-endian; its highest bit says that it is stale. There are 16,384 registers;
+each holds the longest run of zeros, plus one, at the end of the hash of an element that falls to it.
 
     dense    registers of 6 bits, low bits first
     sparse   00llllll        l+1 registers are 0        01llllll llllllll  l+1 registers are 0
@@ -44,21 +45,21 @@ _JOINED: Final = 5
 
 
 class NotAHyperLogLog(Exception):
-    """The string is something else."""
+    """The string is not a HyperLogLog."""
 
 
 class Corrupted(Exception):
-    """It says that it is one, and is not."""
+    """The string says that it is a HyperLogLog, and is damaged."""
 
 
 def new() -> bytearray:
-    """One that has not counted anything."""
+    """Return one that has not counted anything."""
     most = REGISTERS - 1
     return bytearray(_MAGIC + bytes((SPARSE, 0, 0, 0)) + bytes(8) + bytes((_XZERO | most >> 8, most & 0xFF)))
 
 
 def opened(value: bytes) -> bytearray:
-    """A string that is one, to be changed. Raises NotAHyperLogLog."""
+    """Return a string's HyperLogLog, for changing. Raises NotAHyperLogLog."""
     if len(value) < HEAD_BYTES or value[:4] != _MAGIC or value[_ENCODING_AT] > SPARSE:
         raise NotAHyperLogLog
     if value[_ENCODING_AT] == DENSE and len(value) != _DENSE_BYTES:
@@ -74,12 +75,12 @@ def encoding(hll: bytearray) -> int:
 
 
 def make_stale(hll: bytearray) -> None:
-    """What was counted last is not right any more."""
+    """Mark the last count as stale."""
     hll[HEAD_BYTES - 1] |= _STALE
 
 
 def last_count(hll: bytearray) -> int | None:
-    """What was counted last; None where it is stale."""
+    """Return the last count; None if it is stale."""
     return None if hll[HEAD_BYTES - 1] & _STALE else int.from_bytes(hll[_COUNT_AT:HEAD_BYTES], "little")
 
 
@@ -91,7 +92,7 @@ def note_count(hll: bytearray, count: int) -> None:
 
 
 def add(hll: bytearray, element: bytes, most_bytes: int) -> bool:
-    """Count an element; whether that changed anything. Raises Corrupted."""
+    """Add an element; return whether that changed anything. Raises Corrupted."""
     hashed = _hash(element)
     index = hashed & (REGISTERS - 1)
     rest = hashed >> _INDEX_BITS | 1 << _HASH_BITS
@@ -99,7 +100,7 @@ def add(hll: bytearray, element: bytes, most_bytes: int) -> bool:
 
 
 def _hash(data: bytes) -> int:
-    """MurmurHash64A."""
+    """Return the MurmurHash64A."""
     hashed = _SEED ^ (len(data) * _MIX & _MASK)
     whole = len(data) & ~7
     for at in range(0, whole, 8):
@@ -113,7 +114,7 @@ def _hash(data: bytes) -> int:
 
 
 def raise_register(hll: bytearray, index: int, value: int, most_bytes: int) -> bool:
-    """Have a register hold at least this; whether it was less. Raises Corrupted."""
+    """Raise a register to at least this value; return whether it was less. Raises Corrupted."""
     if hll[_ENCODING_AT] == DENSE:
         return _raise_dense(hll, index, value)
     if value <= _MOST_IN_SPARSE:
@@ -135,7 +136,7 @@ def _raise_dense(hll: bytearray, index: int, value: int) -> bool:
 
 
 def _raise_sparse(hll: bytearray, index: int, value: int, most_bytes: int) -> bool | None:
-    """None: it would become too large."""
+    """Raise a register of a sparse one; return None if it would become too large."""
     before, at, first, span, size = _locate(hll, index)
     code, end = hll[at], len(hll)
     here = (code >> 2 & 31) + 1 if code & _VALUE else 0
@@ -161,8 +162,8 @@ def _raise_sparse(hll: bytearray, index: int, value: int, most_bytes: int) -> bo
 
 
 def _locate(hll: bytearray, index: int) -> tuple[int, int, int, int, int]:
-    """Where the sequence of a register stands: (the one before it, or -1; itself; its first register, how many it has;
-    bytes it takes). Raises Corrupted."""
+    """Return where the sequence of a register stands: (the one before it, or -1; itself; its first register, how many
+    it has; bytes it takes). Raises Corrupted."""
     before, first = -1, 0
     for piece in _PIECES.finditer(hll, HEAD_BYTES):
         at, end = piece.span()
@@ -194,7 +195,7 @@ def _values(value: int, length: int) -> int:
 
 
 def _run(value: int, length: int) -> bytes:
-    """This many registers that hold this: as many values as fit into one byte, or zeros."""
+    """Return this many registers of this value: as many as fit into one byte, or zeros."""
     if value:
         return bytes((_values(value, length),))
     if length > _LONGEST_ZEROS:
@@ -203,7 +204,7 @@ def _run(value: int, length: int) -> bytes:
 
 
 def _join(hll: bytearray, at: int) -> None:
-    """Join neighbours that hold the same, some from here on."""
+    """Join some neighbouring sequences of the same value, from here on."""
     for _ in range(_JOINED):
         if at >= len(hll):
             return
@@ -223,7 +224,7 @@ def _join(hll: bytearray, at: int) -> None:
 
 
 def runs(hll: bytearray) -> Iterator[tuple[int, int, bool]]:
-    """The runs of a sparse one: what the registers hold, how many there are, whether that takes two bytes. Raises
+    """Yield the runs of a sparse one: the registers' value, their number, and whether that takes two bytes. Raises
     Corrupted."""
     at, end = HEAD_BYTES, len(hll)
     while at < end:
@@ -241,7 +242,7 @@ def runs(hll: bytearray) -> Iterator[tuple[int, int, bool]]:
 
 
 def registers(hll: bytearray) -> bytearray:
-    """What each register holds. Raises Corrupted."""
+    """Return the value of each register. Raises Corrupted."""
     if hll[_ENCODING_AT] == SPARSE:
         found = bytearray()
         for value, length, _ in runs(hll):
@@ -270,7 +271,7 @@ _TO_HIGH_6: Final = bytes([(byte & 63) << 2 for byte in range(256)])
 
 
 def to_dense(hll: bytearray) -> bool:
-    """Have it dense; whether it was not. Raises Corrupted."""
+    """Make it dense; return whether it was not. Raises Corrupted."""
     if hll[_ENCODING_AT] == DENSE:
         return False
     found = registers(hll)
@@ -285,7 +286,7 @@ def to_dense(hll: bytearray) -> bool:
 
 
 def count(held: bytearray) -> int:
-    """How many different elements have left these registers so, about: Ertl's estimate, arXiv:1702.01284."""
+    """Estimate how many different elements led to these registers, with Ertl's method, arXiv:1702.01284."""
     amounts = [held.count(value) for value in range(64)]
     estimate = REGISTERS * _tau((REGISTERS - amounts[_HASH_BITS + 1]) / REGISTERS)
     for value in range(_HASH_BITS, 0, -1):

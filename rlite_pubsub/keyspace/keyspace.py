@@ -1,9 +1,9 @@
 """The keys of a store, as one process works on them: their names, and the one commit of a turn.
 
 Laws kept here:
- 5. acknowledge after commit: replies to commands that changed something leave once `end_turn` has committed; where
-    it can't, all that this turn changed is undone, and it says what went wrong, so that those replies are taken back.
- 1. What waits for a key is woken after the commit, in this process and (bells) in others.
+ 5. acknowledge after commit: replies to commands that changed something leave once `end_turn` has committed; if it
+    cannot, all changes of the turn are undone, and it says what went wrong, so that those replies are taken back.
+ 1. Sessions that wait for a key are woken after the commit, in this process and (bells) in others.
 
 The keys are in parts (part.py): what is stored in one, and, once there is any, ephemeral topics in another, in memory
 (ephemeral.py). A name is looked up here, in whichever part has it.
@@ -37,16 +37,16 @@ MAX_CACHED_BYTES = 64 << 20
 
 
 class Teller(Protocol):
-    """Who writes down what commits have done, in them."""
+    """Writes down, inside each commit, what it has done."""
 
     def write(self) -> None:
-        """A commit follows: write what belongs to it. Raises StoreError."""
+        """Write what belongs to the commit that follows. Raises StoreError."""
 
     def committed(self) -> None:
-        """It is done."""
+        """Note that the commit is done."""
 
     def failed(self) -> None:
-        """Nothing of the turn was done, or of what it has done since it gave way."""
+        """Note that the turn has failed: nothing of it was done, or nothing since it gave way."""
 
 
 class Keyspace:
@@ -59,14 +59,14 @@ class Keyspace:
         agenda: Agenda | None = None,
         rules: Rules | None = None,
     ) -> None:
-        """`rules` say what is kept of topics; without them all is."""
+        """`rules` say how much of topics is kept; without them, everything."""
         self.environment = environment
         self.agenda = agenda or Agenda()
         self.clock_ms = clock_ms
         self.times = Times(clock_ms)
         self.news = News(self.agenda)
         self.ready, self.touched = self.news.ready, self.news.touched
-        self.stretches = Stretches()  # what this turn's XADDs are putting behind topics
+        self.stretches = Stretches()  # what this turn's XADDs append to topics
         self.cold = ColdAccess()
         self.stored = Part(environment, self, rules)
         self.turn = self.stored.turn
@@ -82,26 +82,26 @@ class Keyspace:
     # -- transactions
 
     def reading(self) -> Txn:
-        """The turn's transaction; a snapshot if nothing has been written yet."""
+        """Return the turn's transaction; a snapshot if nothing has been written yet."""
         return self.stored.reading()
 
     def writing(self) -> Txn:
-        """The turn's transaction, which writes from now on. Raises StoreError."""
+        """Return the turn's transaction, which writes from now on. Raises StoreError."""
         return self.stored.writing()
 
     def settle(self) -> Txn:
-        """Bring what was changed into the open transaction, so that walks over the store see it."""
+        """Write what was changed to the open transaction, so that walks over the store see it."""
         return self.stored.settle()
 
     def last_commit(self) -> int:
-        """The last commit of anybody. Raises StoreError."""
+        """Return the last commit of any process. Raises StoreError."""
         turn = self.turn
         if turn.txn is not None and turn.writes:
             return turn.txn.id() - 1
         return self.environment.last_commit()
 
     def end_turn(self) -> Exception | None:
-        """Commit. What went wrong, if it can't be: then nothing of this turn was done."""
+        """Commit. Returns what went wrong if that failed: then nothing of this turn was done."""
         turn, stored, memory, teller = self.turn, self.stored, self.memory, self._teller
         failure = turn.failure
         if failure is not None:
@@ -128,7 +128,7 @@ class Keyspace:
         return failure
 
     def fail(self, error: Exception) -> Exception:
-        """A command met this error of the store: the whole turn is undone. What it means, to answer."""
+        """Undo the whole turn after an error of the store; return what the error means, for the reply."""
         failure = self._undo(error)
         self.turn.fail(failure)
         self.agenda.due |= KEYS
@@ -144,7 +144,7 @@ class Keyspace:
         return self.stored.undo(error)
 
     def give_way(self) -> None:
-        """Somebody else needs a transaction in the middle of this turn: what there is is committed now."""
+        """Commit what there is, in the middle of the turn, for somebody who needs a transaction."""
         if self.turn.writes:
             try:
                 self._on_giving_way()
@@ -160,35 +160,35 @@ class Keyspace:
                 part.turn.end(commit=False)
 
     def call_when_giving_way(self, giving_way: Callable[[], None] | None) -> None:
-        """Call `giving_way` before that is committed, so that it may write, too; None: nobody."""
+        """Call `giving_way` before that commit, so that it may write, too; None: nobody."""
         self._on_giving_way = giving_way or _nobody_waits
 
     def call_when_given_way(self, given_way: Callable[[], None]) -> None:
-        """Call `given_way` when what this turn has done so far is committed, in its midst."""
+        """Call `given_way` once the turn's changes so far have been committed in the middle of it."""
         self._on_given_way = given_way
 
     def tell_of_commits(self, teller: Teller | None) -> None:
-        """Have each commit of keys written down by `teller`; None: by nobody."""
+        """Let `teller` write down each commit of keys; None: nobody."""
         self._teller = teller
 
     def call_after_others(self, on_others: Callable[[Txn], None]) -> None:
-        """Call `on_others` with the first transaction behind somebody else's commits."""
+        """Call `on_others` with the first transaction after somebody else's commits."""
         self._on_others = on_others
 
     def look(self, txn: Txn) -> None:
-        """Somebody else has committed, as this transaction sees."""
+        """React to commits of others, which this transaction sees."""
         if self._on_others is not None:
             self._on_others(txn)
 
     def close(self) -> None:
-        """Nobody executes commands any more, between two turns: what is in memory is gone."""
+        """Close it between two turns: what is in memory is gone."""
         if self.memory is not None:
             self.memory.close()
 
     # -- looking up
 
     def find(self, database: int, name: bytes) -> Record | None:
-        """The key, if there is one and its time is not over."""
+        """Return the key, if it exists and has not expired."""
         part = self.stored
         if self.turn.txn is None:
             part.begin(write=False)
@@ -203,20 +203,21 @@ class Keyspace:
             record = part.get(database, name)
         if record is not None and record.expires_ms and record.expires_ms <= self.clock_ms():
             if self.times.may_expire:
-                with suppress(StoreHeld):  # it is not shown; the next process that can write removes it
+                with suppress(StoreHeld):  # it is hidden; the next process that can write removes it
                     part.expire(record)
             return record if self.times.is_master_s else None
         return record
 
     def read_topic(self, database: int, name: bytes, read: Callable[[Txn, Topic | None], T]) -> T:
-        """What `read` makes of a topic as it is committed, in a snapshot of its own: nothing that this turn may still
-        take back. None: there is no such topic; an ephemeral one is never committed. Raises StoreError."""
+        """Return what `read` makes of a topic as it is committed, in a snapshot of its own, without anything that this
+        turn may still undo. `read` gets None if there is no such topic; an ephemeral one is never committed. Raises
+        StoreError."""
         stored = self.stored
         return self.environment.read(lambda txn: read(txn, stored.committed_topic(txn, database, name)))
 
     def version(self, database: int, name: bytes) -> int:
-        """A number that differs once anybody has changed the key; 0 where there is none, or its time is over: but it is
-        not removed."""
+        """Return a number that differs once anybody has changed the key; 0 if it does not exist or has expired, without
+        removing it."""
         if name in self.stretches.open:
             self.stretches.take_in()
         for part in reversed(self.parts):
@@ -228,7 +229,7 @@ class Keyspace:
     # -- changing. Each of these makes the turn one that writes. Raises StoreError.
 
     def for_change(self, database: int, name: bytes) -> Record | None:
-        """As `find`, and the record may be changed: what it holds is the latest that anybody has committed."""
+        """Like `find`, for changing: the record holds the latest that anybody has committed."""
         stored = self.stored
         if not self.turn.writes:
             stored.begin(write=True)
@@ -239,7 +240,7 @@ class Keyspace:
             caches = stored.caches
             record = caches[database].get(name) if database < len(caches) else None
             if record is not None and not record.expires_ms:
-                return record  # as most are: `find` would find it so
+                return record  # as mostly: `find` would find it the same
         return self.find(database, name)
 
     def put_string(
@@ -258,17 +259,17 @@ class Keyspace:
         stored.changed(record, len(value))
 
     def put_value(self, text: Text, value: bytes) -> None:
-        """Give a string that `for_change` has found another value; it expires when it would have."""
+        """Give a string from `for_change` another value, keeping its expiry."""
         text.value = value
         text.form = AS_IT_IS
         self.stored.changed(text, len(value))
 
     def create_topic(self, database: int, name: bytes) -> Topic:
-        """A new topic under a name that is free."""
+        """Create a topic under a name that is free."""
         return self.create(Topic, database, name)
 
     def create(self, kind: type[N], database: int, name: bytes) -> N:
-        """A new topic or collection under a name that is free."""
+        """Create a topic or collection under a name that is free."""
         part = self.stored
         if kind is Topic and name.endswith(EPHEMERAL):
             if self.memory is None:
@@ -284,7 +285,7 @@ class Keyspace:
         return self.stored
 
     def delete(self, database: int, name: bytes) -> bool:
-        """Remove a key; False if there is none."""
+        """Remove a key; return False if it does not exist."""
         record = self.for_change(database, name)
         if record is None:
             return False
@@ -292,28 +293,28 @@ class Keyspace:
         return True
 
     def remove(self, record: Record) -> None:
-        """Remove a key that `for_change` has found."""
+        """Remove a key from `for_change`."""
         self._part_of(record).remove(record)
         self.news.listener.modified(record.database, record.name)
 
     def set_expiry(self, record: Record, expires_ms: int) -> None:
-        """When a key that `for_change` has found expires; 0: never."""
+        """Set when a key from `for_change` expires; 0: never."""
         record.expire_at(expires_ms)
         self._part_of(record).rescheduled(record)
 
     def move(self, record: Record, database: int, name: bytes) -> None:
-        """Give a key that `for_change` has found another name, or another database; what had that name is removed.
+        """Give a key from `for_change` another name, or another database, replacing what had that name.
 
         An ephemeral topic's name goes on saying so, and no other topic is given such a name."""
         self._make_room(database, name)
         self._part_of(record).move(record, database, name)
 
     def copy(self, record: Record, database: int, name: bytes) -> None:
-        """The same content under another name; what had that name is removed."""
+        """Copy a key's contents to another name, replacing what had that name."""
         self._make_room(database, name)
         if isinstance(record, Topic):
             topic = self.create_topic(database, name)
-            assert topic.keyspace is record.keyspace, "an ephemeral topic's copy is one, too, and no other topic's is"
+            assert topic.keyspace is record.keyspace, "an ephemeral topic's copy must be one, too, and no other's"
             topic.copy_from(record)
             topic.expire_at(record.expires_ms)
             self.news.signal(database, name)
@@ -333,4 +334,4 @@ class Keyspace:
 
 
 def _nobody_waits() -> None:
-    """Nobody wants to know."""
+    """Do nothing: nobody wants to know."""

@@ -1,7 +1,7 @@
 """Lists, as a turn works on them: pushed and popped at both ends, read and changed by place.
 
-The elements of a large list have places without a gap, so that the element of an index is one look-up. To insert or
-remove one in the middle moves those between it and the nearer end, some at a time.
+The elements of a large list have places without a gap, so that the element of an index is one look-up. Inserting or
+removing one in the middle moves those between it and the nearer end, some at a time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ _BODY: Final = Struct(">QQQ")
 _AT_ONCE: Final = 512
 """How many elements of a large list are held in memory to be moved."""
 _ELEMENT_BYTES: Final = 32
-"""What an element takes beside its bytes, about."""
+"""About how many bytes an element takes beside its own."""
 _SAMPLES: Final = 5
 _MOST_AHEAD: Final = 32
 _MOST_AHEAD_BYTES: Final = 1 << 16
-"""Elements that are read at once by somebody who pops one after the other, and their bytes, or one more of them."""
+"""How many elements are read at once for a client that pops one after the other, and how many bytes of them, or one
+element more."""
 _HELD_BYTES: Final = 150
-"""What an element that was read ahead takes in memory beside its bytes, about."""
+"""About how many bytes of memory an element that was read ahead takes beside its own."""
 
 
 class List(Collection):
@@ -45,7 +46,7 @@ class List(Collection):
         self._elements: list[bytes] = []  # of a small one
         self._bytes = 0  # of these
         self._start = self._stop = 0  # of a large one
-        self._held: dict[int, bytes] = {}  # of a large one: what was read ahead
+        self._held: dict[int, bytes] = {}  # of a large one: elements read ahead
         self._ahead = 1  # this many are read at once
 
     def __len__(self) -> int:
@@ -87,7 +88,7 @@ class List(Collection):
     # -- at the ends
 
     def push(self, added: Iterable[bytes], *, left: bool) -> int:
-        """Put elements, one after the other, at an end. How many there are then."""
+        """Push elements, one after the other, at an end; return how many there are then."""
         if not self.number:
             for element in added:
                 self._bytes += len(element)
@@ -114,7 +115,7 @@ class List(Collection):
             self._grow()
 
     def _grow(self) -> None:
-        """It becomes large."""
+        """Become large."""
         txn = self._keyspace.writing()
         self.number = key_records.new_topic(txn)
         for element in self._elements:
@@ -123,7 +124,7 @@ class List(Collection):
         self._elements, self._bytes = [], 0
 
     def pop(self, count: int, *, left: bool) -> list[bytes]:
-        """Take elements, one after the other, from an end."""
+        """Pop elements, one after the other, from an end."""
         if not self.number:
             kept = self._elements
             if count < len(kept):
@@ -145,7 +146,7 @@ class List(Collection):
         return found
 
     def keep(self, start: int, stop: int) -> None:
-        """Remove all that is not between these places."""
+        """Remove everything outside these places."""
         if not self.number:
             self._elements = self._elements[start:stop]
             self._bytes = sum(map(len, self._elements))
@@ -159,13 +160,13 @@ class List(Collection):
     # -- by place
 
     def at(self, place: int) -> bytes:
-        """The element at a place within the list."""
+        """Return the element at a place within the list."""
         if not self.number:
             return self._elements[place]
         return self._get(self._keyspace.reading(), self._start + place)
 
     def set(self, place: int, element: bytes) -> None:
-        """Put another element in a place within the list."""
+        """Replace the element at a place within the list."""
         if not self.number:
             self._bytes += len(element) - len(self._elements[place])
             self._elements[place] = element
@@ -175,25 +176,25 @@ class List(Collection):
         self._keyspace.changed(self)
 
     def slice(self, start: int, stop: int) -> list[bytes]:
-        """The elements from one place up to another, both within the list."""
+        """Return the elements from one place up to another, both within the list."""
         if not self.number:
             return self._elements[start:stop]
         txn = self._content()
         return list(elements.between(txn, self.number, self._start + start, self._start + stop))
 
     def walk(self, *, backwards: bool = False) -> Iterator[bytes]:
-        """Every element, in order. Change nothing meanwhile."""
+        """Yield every element, in order. Change nothing meanwhile."""
         if not self.number:
             return iter(self._elements[::-1] if backwards else self._elements)
         read = elements.backwards if backwards else elements.between
         return read(self._content(), self.number, self._start, self._stop)
 
     def find(self, element: bytes) -> int | None:
-        """The first place of an element like this."""
+        """Return the first place of an equal element."""
         return next((place for place, one in enumerate(self.walk()) if one == element), None)
 
     def insert(self, place: int, element: bytes) -> None:
-        """Put an element in front of the one at this place, or (at the length) behind the last one."""
+        """Insert an element before the one at this place, or (at the length) after the last one."""
         if not self.number:
             self._elements.insert(place, element)
             self._bytes += len(element)
@@ -209,7 +210,7 @@ class List(Collection):
         self._keyspace.appended(self)
 
     def _move(self, start: int, stop: int, by: int) -> None:
-        """Move those between these indexes: what is moved onto has been moved, or is free."""
+        """Move the elements between these indexes: their targets have been moved, or are free."""
         self._keyspace.writing()
         txn = self._content()
         self.let_go()
@@ -221,7 +222,8 @@ class List(Collection):
                 txn.put(elements.key(self.number, index), element)
 
     def remove(self, element: bytes, count: int) -> int:
-        """Remove this many equal elements, from the beginning, or (a negative count) from the end; 0: all. How many."""
+        """Remove this many equal elements, from the beginning, or (if negative) from the end; 0: all. Returns how
+        many."""
         places = []
         length = len(self)
         for place, one in enumerate(self.walk(backwards=count < 0)):
@@ -235,13 +237,13 @@ class List(Collection):
         return len(places)
 
     def _close(self, gone: list[int]) -> None:
-        """Remove what is at these places, in order."""
+        """Remove the elements at these places, in order."""
         if not self.number:
             for place in reversed(gone):
                 self._bytes -= len(self._elements.pop(place))
             return
         length = len(self)
-        if gone[-1] < length - gone[0]:  # less is in front of the last one than is behind the first one
+        if gone[-1] < length - gone[0]:  # fewer are before the last one than after the first
             for by, (below, place) in enumerate(zip([*gone[-2::-1], -1], reversed(gone), strict=True), 1):
                 self._move(self._start + below + 1, self._start + place, by)
             self._free(self._start, len(gone))
@@ -274,7 +276,7 @@ class List(Collection):
         return element
 
     def _taken(self, txn: Txn, index: int, *, left: bool) -> bytes:
-        """Remove the element at an end; others that are next are read with it, if some were popped before."""
+        """Remove the element at an end; its neighbours are read with it, if some were popped before."""
         held = self._held.pop(index, None)
         key = elements.key(self.number, index)
         if held is not None:
@@ -290,7 +292,7 @@ class List(Collection):
         return held
 
     def _read_ahead(self, txn: Txn, index: int, *, left: bool) -> None:
-        """From beside the element that is popped on, towards the other end."""
+        """Read ahead from beside the popped element, towards the other end."""
         rows, count = self._rows, self._ahead if left else -self._ahead
         for at, key, element in elements.next_to(txn, self.number, index, count, _MOST_AHEAD_BYTES):
             if not rows.changes(key):

@@ -1,6 +1,6 @@
-"""What happens to keys in a turn, for those who want to know: who hears of it, and who waits for it.
+"""Events on keys in a turn: who hears of them, and who waits for them.
 
-Law 11: where nobody wants to know what is modified (`is_heard`), or waits for a key (`awaited`), nobody is notified.
+Law 11: if nobody wants to know what is modified (`is_heard`), or waits for a key (`awaited`), nobody is notified.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ Key: TypeAlias = tuple[int, bytes | None]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class KeyListener:
-    """Hears what happens to keys: (database, name). This one does not listen."""
+    """Hears what happens to keys: (database, name). This base class ignores it."""
 
     def expired(self, database: int, name: bytes) -> None:
-        """One was removed, its time being over."""
+        """A key has expired and was removed."""
 
     def added(self, database: int, name: bytes) -> None:
-        """A name that was free is taken."""
+        """A key was created under a free name."""
 
     def modified(self, database: int, name: bytes) -> None:
-        """For WATCH and CLIENT TRACKING; not called while nobody wants to know (`News.heed`)."""
+        """A key was modified, for WATCH and CLIENT TRACKING; not called while nobody wants to know (`News.heed`)."""
 
     def appended(self, database: int, name: bytes) -> None:
-        """A topic has an entry that no command put there now."""
+        """A topic has an entry that no command of this turn appended."""
 
     def trimmed(self, database: int, name: bytes) -> None:
-        """Retention has removed something from a topic."""
+        """Retention has removed entries from a topic."""
 
 
 class News:
-    """Notifies those who want to know what has changed in one keyspace."""
+    """Notifies listeners of what has changed in one keyspace."""
 
     def __init__(self, agenda: Agenda) -> None:
         self.agenda = agenda
@@ -53,29 +53,28 @@ class News:
         self.on_deadline: Callable[[int], None] = _nobody_cares  # something of a topic is to be done at this time (ms)
 
     def tell(self, listener: KeyListener) -> None:
-        """Tell of what happens to keys."""
+        """Let `listener` hear of events on keys."""
         self.listener = listener
 
     def heed(self, is_heard: bool) -> None:
-        """Whether anybody wants to know what is modified."""
+        """Set whether anybody wants to know what is modified."""
         self.is_heard = is_heard or self.effects is not None
 
     def note(self, effects: Effects | None) -> None:
-        """Note here what is done to keys; None: nobody replicates."""
+        """Note effects on keys here; None: nobody replicates."""
         self.effects = effects
-        self.is_heard = True  # until somebody looks who wants to know
+        self.is_heard = True  # until a listener looks
 
     def show_only(self, awaited: Collection[Key]) -> None:
-        """Only these keys need become `ready`: those that somebody in this process waits for."""
+        """Let only these keys become `ready`: those that somebody in this process waits for."""
         self.awaited = awaited
 
     def call_at_deadlines(self, due: Callable[[int], None]) -> None:
-        """Call `due` with a time (ms) at which something of a topic will have to be done."""
+        """Call `due` with the time (ms) at which something in a topic will be due."""
         self.on_deadline = due
 
     def signal(self, database: int, name: bytes | None) -> None:
-        """Clients blocked on this key (None: on any of the database's) should look again, here and in other
-        processes."""
+        """Make clients blocked on this key (None: on any of the database's) look again, here and in other processes."""
         key = database, name
         self.touched[key] = None
         if self.awaited is None or name is None or key in self.awaited:
@@ -83,12 +82,12 @@ class News:
             self.agenda.due |= READY
 
     def show(self, keys: Iterable[Key]) -> None:
-        """Clients of this process that are blocked on one of these keys should look again."""
+        """Make clients of this process that are blocked on one of these keys look again."""
         self.ready.update(dict.fromkeys(keys))
         self.agenda.due |= READY
 
     def forget(self) -> None:
-        """Nothing has happened in this turn."""
+        """Forget the turn's events."""
         self.ready.clear()
         self.touched.clear()
         self.told = None
@@ -97,4 +96,4 @@ class News:
 
 
 def _nobody_cares(at_ms: int) -> None:
-    """Nobody wants to know when."""
+    """Do nothing: nobody wants to know when."""

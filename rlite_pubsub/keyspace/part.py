@@ -1,11 +1,11 @@
-"""A part of a keyspace: the keys of one environment, as one process works on them in one turn after another.
+"""A part of a keyspace: the keys of one environment, as one process works on them turn by turn.
 
-What is read is cached. The environment's transaction id says, at the beginning of each turn, whether anybody else has
-committed since: then the cache is dropped. Within a turn changes are made to the records in the cache; the environment
-gets each of them once, at the end, or when somebody walks over it (`settle`).
+Records that were read are cached. At the beginning of each turn the environment's transaction id says whether anybody
+else has committed since: then the cache is dropped. Within a turn changes are made to the records in the cache; the
+environment gets each of them once, at the end, or when somebody walks over it (`settle`).
 
-What is stored is one part of a keyspace, ephemeral topics are another (ephemeral.py). Which part a name is looked up in
-is the keyspace's concern (keyspace.py), and so is the commit.
+The stored keys are one part of a keyspace, ephemeral topics are another (ephemeral.py). The keyspace (keyspace.py)
+chooses the part for a name, and commits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ N = TypeVar("N", bound=Topic | Collection)
 
 
 class Whole(Directory, Protocol):
-    """The keyspace that it is a part of."""
+    """The keyspace, as its parts need it."""
 
     @property
     def times(self) -> Times: ...
@@ -57,10 +57,10 @@ class Whole(Directory, Protocol):
     def cold(self) -> ColdAccess: ...
 
     def give_way(self) -> None:
-        """Somebody else needs a transaction in the middle of this turn."""
+        """Make room for somebody who needs a transaction in the middle of this turn."""
 
     def look(self, txn: Txn) -> None:
-        """Somebody else has committed, as this transaction sees."""
+        """React to commits of others, which this transaction sees."""
 
 
 class Part(Shelter):
@@ -69,8 +69,8 @@ class Part(Shelter):
     def __init__(
         self, environment: Environment, whole: Whole, rules: Rules | None, behind: Part | None = None
     ) -> None:
-        """`rules` say what is kept of topics; without them all is. `behind`: it has no transaction without one of this
-        part."""
+        """`rules` say how much of topics is kept; without them, everything. `behind`: the part whose transaction this
+        one depends on."""
         self.environment = environment
         self.turn = Turn(environment, whole.give_way)
         self.names: Whole = whole
@@ -79,34 +79,34 @@ class Part(Shelter):
         self.news = whole.news
         self.cold = whole.cold
         self.packing = DEFAULT  # what is small enough for one record
-        self.caches: list[dict[bytes, Record | None]] = []  # by database. None: there is no such key
+        self.caches: list[dict[bytes, Record | None]] = []  # by database. None: no such key
         self.unwritten: dict[Record, None] = {}  # what was changed and is not yet in the open transaction
         self.spaces_changed = False
-        self.commits_of_others = 0  # how often another process has committed between two of our turns, or a turn failed
+        self.commits_of_others = 0  # how often another process has committed between our turns, or a turn failed
         self.committed = -1  # our own last transaction that has surely changed something
         self._agenda = whole.news.agenda
         self._stretches = whole.stretches
         self._behind = behind
         self._spaces: dict[int, Space] = {}
         self.cached_bytes = 0
-        self._version = -1  # the last transaction that the cache knows
+        self._version = -1  # the last transaction that the cache reflects
         self.retention: Retention | None = Retention(self, rules) if rules is not None else None
 
     # -- transactions
 
     def reading(self) -> Txn:
-        """The turn's transaction; a snapshot if nothing has been written yet."""
+        """Return the turn's transaction; a snapshot if nothing has been written yet."""
         return self.turn.txn or self.begin(write=False)
 
     def writing(self) -> Txn:
-        """The turn's transaction, which writes from now on. Raises StoreError."""
+        """Return the turn's transaction, which writes from now on. Raises StoreError."""
         turn = self.turn
         if turn.txn is not None and turn.writes:
             return turn.txn
         return self.begin(write=True)
 
     def begin(self, *, write: bool) -> Txn:
-        """Open the turn's transaction. A snapshot gives way to it. Raises StoreError."""
+        """Open the turn's transaction, replacing a snapshot. Raises StoreError."""
         turn = self.turn
         if turn.txn is not None:
             turn.end(commit=False)
@@ -121,7 +121,7 @@ class Part(Shelter):
         self._agenda.due |= KEYS
         version = txn.id() - 1 if write else txn.id()
         if version != self._version:
-            if self.unwritten or self.spaces_changed:  # they were made to what is not the latest any more
+            if self.unwritten or self.spaces_changed:  # they were made to an old state
                 turn.end(commit=False)
                 raise RuntimeError("records were changed outside of a write transaction")
             self.forget()
@@ -132,7 +132,7 @@ class Part(Shelter):
         return txn
 
     def settle(self) -> Txn:
-        """Bring what was changed into the open transaction, so that walks over the environment see it."""
+        """Write what was changed to the open transaction, so that walks over the environment see it."""
         if self._stretches.open:
             self._stretches.take_in()
         turn = self.turn
@@ -141,7 +141,7 @@ class Part(Shelter):
             return txn
         if not turn.writes:  # somebody needed the store in the middle of a change: `Keyspace.give_way`
             txn = self.writing()
-        self._version = self.committed = modified = txn.id()  # if nothing more is written, its number is given again
+        self._version = self.committed = modified = txn.id()  # if nothing more is written, its number is reused
         if self.unwritten:
             changed, self.unwritten = self.unwritten, {}
             values = []
@@ -157,7 +157,7 @@ class Part(Shelter):
         return txn
 
     def undo(self, error: Exception) -> Exception:
-        """The turn has met this error: nothing of it was done. What it means, in the store's words."""
+        """Undo the turn after this error; return what the error means, in the store's words."""
         if self.turn.txn is not None:
             self.turn.end(commit=False)
         self.unwritten.clear()
@@ -167,7 +167,7 @@ class Part(Shelter):
         return self.turn.told(error)
 
     def forget(self) -> None:
-        """Drop what is cached; it is read again."""
+        """Drop the cache; it is read again."""
         for records in self.caches:
             records.clear()
         self._spaces.clear()
@@ -176,7 +176,7 @@ class Part(Shelter):
     # -- looking up
 
     def get(self, database: int, name: bytes) -> Record | None:
-        """The key, if there is one, whether its time is over or not."""
+        """Return the key, if it exists, even if it has expired."""
         if self.turn.txn is None:
             self.begin(write=False)
         records = self.cached(database)
@@ -184,14 +184,14 @@ class Part(Shelter):
         return self._load(database, name) if record is None and name not in records else record
 
     def cached(self, database: int) -> dict[bytes, Record | None]:
-        """What is in the cache of a database."""
+        """Return the cache of a database."""
         records = self.caches
         while len(records) <= database:
             records.append({})
         return records[database]
 
     def _load(self, database: int, name: bytes) -> Record | None:
-        """A key that is not in the cache, if there is one."""
+        """Read a key that is not in the cache, if it exists."""
         txn = self.reading()
         record: Record | None = None
         space = self.space(database)
@@ -211,7 +211,7 @@ class Part(Shelter):
         return record
 
     def committed_topic(self, txn: Txn, database: int, name: bytes) -> Topic | None:
-        """A topic as another transaction sees it."""
+        """Return a topic as another transaction sees it."""
         space = key_records.space(txn, database)
         place = key_records.place(space.number, name)
         stored = key_records.get(txn, place) if space.number else None
@@ -223,7 +223,7 @@ class Part(Shelter):
         return topic
 
     def version(self, record: Record) -> int:
-        """A number that differs once anybody has changed it."""
+        """Return a number that differs once anybody has changed the record."""
         if record in self.unwritten:
             self.settle()
         return record.modified
@@ -231,19 +231,19 @@ class Part(Shelter):
     # -- changing. Each of these makes the turn one that writes. Raises StoreError.
 
     def pack_by(self, packing: Packing) -> None:
-        """Collections are packed so from now on."""
+        """Set the limits for packed collections."""
         self.packing = packing
 
     def changed(self, record: Record, grown_bytes: int = 0) -> None:
-        """This record was changed, or is about to be. Has WATCH and CLIENT TRACKING told. To be called before the
-        change where the record may be from a snapshot: see `Keyspace.for_change`."""
+        """Note that this record was changed, or is about to be, for WATCH and CLIENT TRACKING. Call it before the
+        change if the record may be from a snapshot: see `Keyspace.for_change`."""
         self.unwritten[record] = None
         self.cached_bytes += grown_bytes
         if self.news.is_heard:
             self._tell(record, VALUE)
 
     def rescheduled(self, record: Record) -> None:
-        """As `changed`, where it is only to expire at another time."""
+        """Like `changed`, if only its expiry changes."""
         self.unwritten[record] = None
         if self.news.is_heard:
             self._tell(record, EXPIRY)
@@ -256,12 +256,11 @@ class Part(Shelter):
 
     @property
     def effects(self) -> Effects | None:
-        """Where what is done to its keys is noted for replicas, which have no ephemeral topics; None: nobody
-        replicates."""
+        """The notes on its keys for replicas, which have no ephemeral topics; None: nobody replicates."""
         return self.news.effects if self._behind is None else None
 
     def appended(self, record: Record, count: int = 0) -> None:
-        """As `changed` and `News.signal`; it is a topic, and this many entries were appended."""
+        """Like `changed` and `News.signal`, for a topic to which this many entries were appended."""
         self.unwritten[record] = None
         news = self.news
         if news.is_heard:
@@ -270,7 +269,7 @@ class Part(Shelter):
                 effects.appended(record, count)
             news.listener.modified(record.database, record.name)
         if news.told is record and not news.awaited and news.awaited is not None:
-            return  # nobody waits here, and others will be told
+            return  # nobody waits here, and others will be notified
         news.told = record
         key = record.database, record.name
         news.touched[key] = None
@@ -279,11 +278,12 @@ class Part(Shelter):
             self._agenda.due |= READY
 
     def keep(self, record: Record) -> None:
-        """As `changed`, where it is no change in the eyes of WATCH and CLIENT TRACKING: a group's deliveries, say."""
+        """Like `changed`, for what WATCH and CLIENT TRACKING do not regard as a change: a group's deliveries, for
+        example."""
         self.unwritten[record] = None
 
     def create(self, kind: type[N], database: int, name: bytes) -> N:
-        """A new topic or collection under a name that is free."""
+        """Create a topic or collection under a name that is free."""
         txn = self.writing()
         record = kind(self, database, name, self.place_for(database, name))
         if isinstance(record, Topic):
@@ -296,7 +296,7 @@ class Part(Shelter):
         return record
 
     def place_for(self, database: int, name: bytes) -> bytes:
-        """Where a key of this name stands. Its database has a space from now on."""
+        """Return the place of a key of this name. Its database has a space from now on."""
         space = self.space(database)
         if not space.number:
             space = Space(key_records.new_space(self.writing()), 0, 0)
@@ -304,7 +304,7 @@ class Part(Shelter):
         return key_records.place(space.number, name)
 
     def add(self, record: Record, *, replaces: bool = False) -> None:
-        """One more key, which is about to be changed. `replaces`: its name was not free."""
+        """Add a key, which is about to be changed. `replaces`: its name was not free."""
         self.cached(record.database)[record.name] = record
         record.touch(self.times.coarse_now)
         self.cached_bytes += len(record.name) + record.weight
@@ -313,7 +313,7 @@ class Part(Shelter):
             self.news.listener.added(record.database, record.name)
 
     def adopt_topic(self, database: int, name: bytes, flags: int, expires_ms: int, body: bytes) -> Topic:
-        """A topic whose rows are in the store already, and whose record has this, under a name that is free."""
+        """Create a topic from rows that are in the store already, with this record, under a name that is free."""
         topic = Topic(self, database, name, self.place_for(database, name))
         topic.loaded(key_records.KeyRecord(key_records.TOPIC, flags, 0, 0, name, body))
         topic.expire_at(expires_ms)
@@ -326,7 +326,7 @@ class Part(Shelter):
         return topic
 
     def remove(self, record: Record, *, keep_content: bool = False) -> None:
-        """Remove a key that `Keyspace.for_change` has found."""
+        """Remove a key from `Keyspace.for_change`."""
         txn = self.writing()
         self.unwritten.pop(record, None)
         self.cached(record.database)[record.name] = None
@@ -339,7 +339,7 @@ class Part(Shelter):
             self.news.signal(record.database, record.name)
 
     def move(self, record: Record, database: int, name: bytes) -> None:
-        """Give a key that `Keyspace.for_change` has found another name, which is free."""
+        """Rename a key from `Keyspace.for_change` to a name that is free."""
         if isinstance(record, Topic):
             record.settle()
         old = record.database, record.name
@@ -356,7 +356,7 @@ class Part(Shelter):
             self.news.signal(database, name)
 
     def expire(self, record: Record) -> None:
-        """Its time is over: remove it, unless somebody has given it more meanwhile."""
+        """Remove an expired key, unless somebody has prolonged its life meanwhile."""
         self.writing()
         found = self.get(record.database, record.name)
         if found is not None and 0 < found.expires_ms <= self.clock_ms():
@@ -367,7 +367,7 @@ class Part(Shelter):
             self.news.listener.expired(record.database, record.name)
 
     def space(self, database: int) -> Space:
-        """The database's space, and its counts."""
+        """Return the database's space, and its counts."""
         if self.turn.txn is None:
             self.begin(write=False)
         space = self._spaces.get(database)
@@ -381,16 +381,16 @@ class Part(Shelter):
         self.spaces_changed = True
 
     def spaces(self) -> dict[int, Space]:
-        """Those of all databases."""
+        """Return the spaces of all databases."""
         return key_records.spaces(self.settle())
 
     def walk(self, database: int, digest: bytes = b"") -> Iterator[tuple[bytes, int, int, bytes]]:
-        """As `key_records.walk`."""
+        """Walk like `key_records.walk`."""
         number = self.space(database).number
         return key_records.walk(self.settle(), number, digest) if number else iter(())
 
     def flush(self, database: int) -> int:
-        """Remove all keys of a database; how many there were."""
+        """Remove all keys of a database; return how many there were."""
         txn = self.writing()
         space = self.space(database)
         if space.size:
@@ -405,7 +405,7 @@ class Part(Shelter):
         return space.size
 
     def swap(self, first: int, second: int) -> None:
-        """Let two databases change places."""
+        """Swap two databases."""
         self.writing()
         one, other = self.space(first), self.space(second)
         self.settle()

@@ -1,4 +1,4 @@
-"""Keys as this process holds them while it works with them: what the store has, and what this turn made of it.
+"""Keys in memory while this process works with them: the stored state with this turn's changes.
 
 A record lives in the cache of the part of the keyspace that it is in (part.py). Code that changes one says so to
 `Part.changed`; it is written once, at the end of the turn.
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 AS_IT_IS: Final = 0
 PLAIN: Final = 1
 RAW: Final = 2
-"""How Redis would keep a string, for OBJECT ENCODING: as the value allows, never as an integer, or as put together."""
+"""The form in which Redis would keep a string, for OBJECT ENCODING: as the value allows, never as an integer, or as put
+together."""
 
 _FRAME_BYTES: Final = 56
 """A key's place and head, and what a page of LMDB's needs to hold them."""
@@ -27,7 +28,7 @@ _FRAME_BYTES: Final = 56
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Record:
-    """One key."""
+    """A key."""
 
     __slots__ = ("database", "expires_ms", "is_stored", "modified", "name", "place", "stored_expires_ms", "used_at")
 
@@ -44,32 +45,32 @@ class Record:
         self.used_at = 0.0  # by this process, roughly
 
     def loaded(self, stored: KeyRecord) -> None:
-        """It was found in the store."""
+        """Fill it from the store."""
         self.expires_ms = self.stored_expires_ms = stored.expires_ms
         self.modified = stored.modified
         self.is_stored = True
 
     def rename(self, database: int, name: bytes, place: bytes) -> None:
-        """It stands there from now on; it is in the store under no name."""
+        """Move it to this place; it is not in the store under any name."""
         self.database, self.name, self.place = database, name, place
 
     def expire_at(self, expires_ms: int) -> None:
-        """When its time is over; 0: never."""
+        """Set when it expires; 0: never."""
         self.expires_ms = expires_ms
 
     def touch(self, at: float) -> None:
-        """This process has used it last at this time."""
+        """Note that this process used it at this time."""
         self.used_at = at
 
     def schedule(self, txn: Txn) -> int:
-        """Have the order of expiries as it is now; how many more keys expire by that: 1, 0 or -1."""
+        """Update the order of expiries; return how many more keys expire now: 1, 0 or -1."""
         before, after = self.stored_expires_ms, self.expires_ms
         key_records.set_expiry(txn, self.place, before, after)
         self.stored_expires_ms = after
         return bool(after) - bool(before)
 
     def erase(self, txn: Txn) -> bool:
-        """It leaves the store, but for what it holds beside its record; whether it expired there."""
+        """Remove it from the store, except what it holds beside its record; return whether it expired there."""
         if self.is_stored:
             key_records.delete(txn, self.place)
             self.is_stored = False
@@ -79,18 +80,18 @@ class Record:
         return bool(before)
 
     def body(self, txn: Txn) -> bytes:
-        """What the store is to have. Writes what does not stand in the body."""
+        """Return its stored body, and write what does not stand in the body."""
         raise NotImplementedError
 
     def packed(self, txn: Txn, modified: int) -> bytes:
-        """As it is to be stored by this transaction; from then on it is."""
+        """Return its record for this transaction, and count it as stored."""
         self.modified = modified
         self.is_stored = True
         return pack(self.type, self.flags, self.expires_ms, modified, self.name, self.body(txn))
 
     @property
     def flags(self) -> int:
-        """What the store is to have beside it."""
+        """The flags stored beside it."""
         return 0
 
     @property
@@ -117,14 +118,14 @@ class Text(Record):
         self.form = AS_IT_IS
 
     def put(self, value: bytes, form: int, expires_ms: int, at: float) -> None:
-        """It is this string now."""
+        """Set the string."""
         self.value = value
         self.form = form
         self.expires_ms = expires_ms
         self.used_at = at
 
     def keep_raw(self) -> None:
-        """The string is as it was, and was put together."""
+        """Note that the string was put together, without a change."""
         self.form = RAW
 
     def loaded(self, stored: KeyRecord) -> None:

@@ -1,11 +1,11 @@
 """Sets, as a turn works on them.
 
-Redis keeps a set of integers as such, in order, while it has at most this many (packing.py). What it would keep so is
-marked, for OBJECT ENCODING and for the order in which members are said.
+Redis keeps a set of integers as such, in order, while it has at most this many (packing.py). A set that it would keep
+so is marked, for OBJECT ENCODING and for the order of its members.
 
-Of a large one those members are held in memory that were looked for, and found; and all members of the stretches of
-digests (storage/keys/digests.py) that a draw has come to. These stand in one list, so that to draw one of them is to
-draw a place in it; a place behind its end stands for a member of the stretches that are still to be read.
+A large one holds in memory the members that were looked up and found, and all members of the stretches of digests
+(storage/keys/digests.py) that a draw has come to. The latter stand in one list, so that a draw picks a place in it; a
+place after its end stands for a member of a stretch that has not been read yet.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _LONG: Final = 1 << 63
 _OF_INTEGERS: Final = 1
 _MEMBER_BYTES: Final = 40
-"""What a member takes beside its bytes, about."""
+"""About how many bytes a member takes beside its own."""
 _SAMPLES: Final = 5
 _HELD_BYTES: Final = 300
-"""What a member takes in memory beside its bytes, about."""
+"""About how many bytes of memory a member takes beside its own."""
 _STRETCH_BYTES: Final = 100
 _FEWEST, _MOST = 4, 32
 """Members of a stretch on average, before others are cut."""
@@ -42,7 +42,7 @@ _random: Final = random.random
 
 
 def is_integer(member: bytes) -> bool:
-    """Whether it is an integer of 64 bits, as Redis spells one."""
+    """Return whether it is an integer of 64 bits, as Redis spells one."""
     return _INTEGER.fullmatch(member) is not None and -_LONG <= int(member) < _LONG
 
 
@@ -58,11 +58,11 @@ class Set(Collection):
         super().__init__(keyspace, database, name, place)
         self._members: dict[bytes, None] = {}  # of a small one
         self._count = 0  # of a large one
-        self._held: dict[bytes, HeldMember] = {}  # of a large one: members that were looked for
-        self._drawn_from: list[HeldMember] = []  # of a large one: those of the stretches that were read
-        self._stretches: set[int] = set()  # which these are, by the first bits of their digests
+        self._held: dict[bytes, HeldMember] = {}  # of a large one: members that were looked up
+        self._drawn_from: list[HeldMember] = []  # of a large one: members of the stretches that were read
+        self._stretches: set[int] = set()  # those stretches, by the first bits of their digests
         self._bits = 0  # this many
-        self.is_of_integers = True  # and has never had anything else, or too many
+        self.is_of_integers = True  # and has never held anything else, or too many
 
     def __len__(self) -> int:
         return self._count if self.number else len(self._members)
@@ -106,7 +106,7 @@ class Set(Collection):
     # -- changing
 
     def add(self, added: Iterable[bytes]) -> int:
-        """How many of them are new."""
+        """Add members; return how many are new."""
         before = len(self)
         for member in added:
             if self.number:
@@ -127,7 +127,7 @@ class Set(Collection):
         return new
 
     def _grow(self) -> None:
-        """It becomes large."""
+        """Become large."""
         txn = self._keyspace.writing()
         self.number = key_records.new_topic(txn)
         self._count = len(self._members)
@@ -136,7 +136,7 @@ class Set(Collection):
         self._members = {}
 
     def remove(self, removed: Iterable[bytes]) -> int:
-        """How many of them there were."""
+        """Remove members; return how many existed."""
         before = len(self)
         for member in removed:
             if self.number:
@@ -151,7 +151,7 @@ class Set(Collection):
     # -- reading
 
     def has(self, member: bytes) -> bool:
-        """Whether it holds this member."""
+        """Return whether it holds this member."""
         if self.number:
             return self._look_for(member) is not None
         return member in self._members
@@ -162,29 +162,29 @@ class Set(Collection):
         return iter(self._members)
 
     def members(self) -> Iterable[bytes]:
-        """Every member; those of a set of integers in order. Change nothing meanwhile."""
+        """Return every member; those of a set of integers in order. Change nothing meanwhile."""
         return sorted(self._walk(), key=int) if self.is_of_integers else self._walk()
 
     def page(self, cursor: int, count: int) -> tuple[int, list[bytes]]:
-        """A step of SSCAN: the next cursor, 0 at the end, and about `count` members; all of a small one."""
+        """Do a step of SSCAN: return the next cursor, 0 at the end, and about `count` members; all of a small one."""
         if not self.number:
             return 0, list(self.members())
         return digests.page(self._content(), members.prefix(self.number), cursor, count)
 
     def any(self) -> bytes:
-        """A member, each with the same chance."""
+        """Return a random member, each with the same chance."""
         if not self.number:
             return random.choice(tuple(self._members))
         return self._any()
 
     def draw(self, count: int) -> list[bytes]:
-        """This many members, each time any of them."""
+        """Return this many random members, which may repeat."""
         if not self.number:
             return random.choices(tuple(self._members), k=count)
         return digests.many_of(self._content(), members.prefix(self.number), self._count, count)
 
     def sample(self, count: int) -> list[bytes]:
-        """This many different members, whichever."""
+        """Return this many different random members."""
         if count >= len(self):
             return list(self.members())
         if not self.number:
@@ -194,7 +194,7 @@ class Set(Collection):
     # -- the content of a large one
 
     def _look_for(self, member: bytes) -> HeldMember | None:
-        """A member; None: it is not there."""
+        """Return a member; None if it does not exist."""
         held = self._held.get(member)
         if held is not None:
             return held
@@ -238,7 +238,7 @@ class Set(Collection):
                 last.at = held.at
 
     def _was_read(self, key: bytes) -> bool:
-        """Whether all members of the stretch in which this key is are held."""
+        """Return whether all members of this key's stretch are held."""
         if len(self._drawn_from) == self._count:
             return True  # all members of all stretches are
         return bool(self._stretches) and members.stretch_of(key, self._bits) in self._stretches
@@ -258,7 +258,7 @@ class Set(Collection):
         return self._drawn_from[place].member if place < count - unread else self._any_unread(unread)
 
     def _cut_stretches(self) -> None:
-        """There are too many members for the stretches, or too few: cut others, which are still to be read."""
+        """Cut new stretches, still unread, because there are too many members for the old ones, or too few."""
         for held in self._drawn_from:
             held.at = -1
         self._drawn_from = []
@@ -266,11 +266,11 @@ class Set(Collection):
         self._bits = digests.stretch_bits(self._count)
 
     def _any_unread(self, count: int) -> bytes:
-        """Any of the `count` members of stretches that were not read yet: as `digests.any_of`."""
+        """Return a random one of the `count` members of unread stretches, like `digests.any_of`."""
         stretches = 1 << self._bits
         unread = stretches - len(self._stretches)
         most = digests.most_in_stretch(count, max(1, unread))
-        drawn: dict[int, list[HeldMember]] = {}  # of those that were not read before, so as not to prefer the others
+        drawn: dict[int, list[HeldMember]] = {}  # only among those not read before, so as not to prefer the others
         for _ in range(digests.MOST_DRAWS * stretches // max(1, unread)):
             place = int(_random() * stretches)
             stretch = drawn.get(place)

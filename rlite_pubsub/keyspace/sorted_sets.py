@@ -1,6 +1,6 @@
 """Sorted sets, as a turn works on them.
 
-A small one is in memory while it is worked on: scores by member, and the order. Of a large one that part is which was
+A small one is in memory while it is worked on: scores by member, and the order. A large one is there as far as it was
 needed: its scores stand under the members' digests (storage/keys/scores.py), its order with counts
 (storage/keys/order.py), so a score, a rank, and the beginning of any range cost a few steps, whatever the size.
 
@@ -37,13 +37,13 @@ _LARGE: Final = Struct(">QQB")
 _SCORE: Final = Struct(">d")
 _members_of: Final = key_bytes.members_of
 _MEMBER_BYTES: Final = 90
-"""What a member takes beside its bytes, twice, about."""
+"""About how many bytes a member takes beside its own, twice."""
 _SAMPLES: Final = 5
 _WITH_MINUS_ZERO: Final = 1
 _HELD_BYTES: Final = 300
-"""What the score of a member takes in memory beside the member, about."""
+"""About how many bytes of memory a member's score takes beside the member."""
 _MOST_AT_ONCE: Final = 1000
-"""Members of a range that are held; a longer one is walked over."""
+"""How many members of a range are held; a longer range is walked over."""
 
 
 class SortedSet(Collection):
@@ -59,16 +59,16 @@ class SortedSet(Collection):
         self._scores: dict[bytes, float] = {}  # of a small one
         self._order: list[tuple[float, bytes]] = []  # of a small one
         self._count = 0  # of a large one
-        self._held: dict[bytes, HeldScore] = {}  # of a large one: scores that were looked for
+        self._held: dict[bytes, HeldScore] = {}  # of a large one: scores that were looked up
         self._ranks = Order(0, 0, self._rows)  # of a large one
-        self._has_minus_zero = False  # a large one, or it may have: its places do not tell
+        self._has_minus_zero = False  # of a large one, or it may have: its places do not tell
 
     def __len__(self) -> int:
         return self._count if self.number else len(self._scores)
 
     @property
     def is_small(self) -> bool:
-        """Redis would keep it in a listpack."""
+        """True if Redis would keep it in a listpack."""
         return not self.number
 
     # -- stored
@@ -119,11 +119,11 @@ class SortedSet(Collection):
     # -- changing
 
     def put(self, member: bytes, score: float) -> None:
-        """Set a member's score, which is a number; a member that is not there is added."""
+        """Set a member's score, which is a number, adding the member if it does not exist."""
         self.rescore(member, self.score(member), score)
 
     def rescore(self, member: bytes, before: float | None, score: float) -> None:
-        """The same for a member that has this score `before`; None: it is not there."""
+        """The same for a member with this score `before`; None: it does not exist."""
         if not self.number:
             packing = self._keyspace.packing
             if len(member) <= packing.sorted_set_value_bytes:
@@ -161,7 +161,7 @@ class SortedSet(Collection):
         return held
 
     def _grow(self) -> None:
-        """It becomes large."""
+        """Become large."""
         txn = self._keyspace.writing()
         self.number = key_records.new_topic(txn)
         self._count = len(self._scores)
@@ -173,8 +173,8 @@ class SortedSet(Collection):
         self._scores, self._order = {}, []
 
     def take(self, found: Sequence[Scored], *, longest: int = 0) -> None:
-        """Take over different members; this one is new. Too many make it large before the first of them is in, and so
-        does the size of the longest, if it is known."""
+        """Take over different members; this one is new. Too many make it large before the first of them is added, and
+        so does the length of the longest, if it is known."""
         packing = self._keyspace.packing
         if len(found) > packing.sorted_set_entries or longest > packing.sorted_set_value_bytes:
             self._grow()
@@ -182,7 +182,8 @@ class SortedSet(Collection):
             self.put(member, score)
 
     def take_packed(self, found: Iterable[Scored]) -> None:
-        """Take over what was packed already, though members be long; this one is new. Too many make it large."""
+        """Take over members that were packed already, even if they are long; this one is new. Too many make it
+        large."""
         self._scores = dict(found)
         self._order = sorted((score, member) for member, score in self._scores.items())
         if len(self._scores) > self._keyspace.packing.sorted_set_entries:
@@ -190,7 +191,7 @@ class SortedSet(Collection):
         self._keyspace.appended(self)
 
     def remove(self, members: Iterable[bytes]) -> int:
-        """How many of them there were."""
+        """Remove members; return how many existed."""
         removed = 0
         for member in members:
             if self.number:
@@ -211,7 +212,7 @@ class SortedSet(Collection):
         return removed
 
     def pop(self, count: int, *, highest: bool) -> list[Scored]:
-        """Remove this many members, or all, those with the highest or else the lowest scores first. Who they were."""
+        """Remove this many members, or all, beginning with the highest or else the lowest scores; return them."""
         count = min(count, len(self))
         if not self.number:
             popped = list(self.slice(0, count, backwards=highest))
@@ -229,7 +230,7 @@ class SortedSet(Collection):
         return popped
 
     def _forget(self, txn: Txn, member: bytes) -> None:
-        """A member of a large one is in the order no more."""
+        """Remove a member of a large one from the order."""
         held = self._held.pop(member, None)
         if held is not None:
             self._rows.held_bytes -= _HELD_BYTES + len(member)
@@ -239,7 +240,7 @@ class SortedSet(Collection):
     # -- reading
 
     def score(self, member: bytes) -> float | None:
-        """None: there is no such member."""
+        """Return a member's score; None if there is no such member."""
         if not self.number:
             return self._scores.get(member)
         held = self._held.get(member)
@@ -251,7 +252,7 @@ class SortedSet(Collection):
         return None if found is None else self._hold(member, key, scores.unpack(found)[1]).score
 
     def rank(self, member: bytes) -> int | None:
-        """How many are before it; None: there is no such member."""
+        """Return how many members are before it; None if there is no such member."""
         score = self.score(member)
         if score is None:
             return None
@@ -264,7 +265,7 @@ class SortedSet(Collection):
         return self._ranks.count_before(self._keyspace.reading(), place)
 
     def below(self, score: float, *, included: bool) -> int:
-        """How many have less than a score, or, with it `included`, at most so much."""
+        """Return how many members have a lower score or, with `included`, at most this one."""
         if self.number:
             return self._before(ranks.behind(score) if included else ranks.sortable(score))
         if not included:
@@ -272,7 +273,8 @@ class SortedSet(Collection):
         return bisect_left(self._order, True, key=lambda one: one[0] > score)
 
     def before_member(self, bound: bytes, *, included: bool) -> int:
-        """How many members are less than one, which need not be there, or at most that one; all have one score."""
+        """Return how many members are before one, which need not exist, or at most equal to it; all have the same
+        score."""
         if self.number:
             first = next(self.slice(0, 1), None)
             place = ranks.sortable(first[1] if first is not None else 0.0) + bound
@@ -282,8 +284,8 @@ class SortedSet(Collection):
         return next((at for at, (_, member) in enumerate(self._order) if member >= bound), len(self._order))
 
     def slice(self, start: int, stop: int, *, backwards: bool = False) -> Iterator[Scored]:
-        """Members and scores by rank, from `start` up to `stop`, or, `backwards`, by rank from the end. Change nothing
-        meanwhile."""
+        """Yield members and scores by rank, from `start` up to `stop`, or, `backwards`, by rank from the end. Change
+        nothing meanwhile."""
         start = max(start, 0)
         stop = max(start, min(stop, len(self)))
         if not self.number:
@@ -296,7 +298,7 @@ class SortedSet(Collection):
         return iter([self._scored(place) for place in self._places(start, stop, backwards=backwards)])
 
     def _places(self, start: int, stop: int, *, backwards: bool) -> list[bytes]:
-        """Of the members of these ranks."""
+        """Return the places of the members of these ranks."""
         self._mind_memory()
         first = self._count - stop if backwards else start
         found = self._ranks.places(self._keyspace.reading(), first, stop - start)
@@ -305,7 +307,7 @@ class SortedSet(Collection):
         return found
 
     def _scored(self, place: bytes) -> Scored:
-        """Who stands there."""
+        """Return the member at this place, with its score."""
         member, score = ranks.member_of(place), ranks.score_of(place)
         if score == 0 and self._has_minus_zero:
             known = self.score(member)
@@ -314,7 +316,7 @@ class SortedSet(Collection):
         return member, score
 
     def members(self, start: int, stop: int, *, backwards: bool = False) -> list[bytes]:
-        """As `slice`, without the scores."""
+        """Like `slice`, without the scores."""
         start = max(start, 0)
         stop = max(start, min(stop, len(self)))
         if not self.number or stop - start > _MOST_AT_ONCE:
@@ -322,25 +324,25 @@ class SortedSet(Collection):
         return _members_of(self._places(start, stop, backwards=backwards))
 
     def walk(self) -> Iterator[Scored]:
-        """All, in order. Change nothing meanwhile."""
+        """Yield everything, in order. Change nothing meanwhile."""
         return self.slice(0, len(self))
 
     def page(self, cursor: int, count: int) -> tuple[int, list[Scored]]:
-        """A step of ZSCAN: the next cursor, 0 at the end, and about `count` members; all of a small one."""
+        """Do a step of ZSCAN: return the next cursor, 0 at the end, and about `count` members; all of a small one."""
         if not self.number:
             return 0, list(self.walk())
         next_cursor, found = digests.page(self._content(), scores.prefix(self.number), cursor, count)
         return next_cursor, [scores.unpack(value) for value in found]
 
     def any(self, count: int) -> list[Scored]:
-        """This many members, each time any of them, each with the same chance."""
+        """Return this many random members, which may repeat, each with the same chance."""
         if not self.number:
             return random.choices(list(self._scores.items()), k=count)
         txn, prefix = self._content(), scores.prefix(self.number)
         return [scores.unpack(value) for value in digests.many_of(txn, prefix, self._count, count)]
 
     def sample(self, count: int) -> list[Scored]:
-        """This many different members, whichever; all in order, if there are not more."""
+        """Return this many different random members; all in order, if there are no more."""
         if count >= len(self):
             return list(self.walk())
         if not self.number:

@@ -1,4 +1,4 @@
-"""What becomes of keys without anybody asking: they expire, and what was deleted is swept up, a little at a time."""
+"""Background work on keys: they expire, and what was deleted is swept up, a little at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def expire_some(parts: Sequence[Part], limit: int) -> int:
-    """Remove at most `limit` keys of each part whose time is over; how many there were. Raises StoreError."""
+    """Remove at most `limit` expired keys of each part; return how many there were. Raises StoreError."""
     return sum([_expire(part, limit) for part in parts])
 
 
@@ -36,7 +36,7 @@ def _expire(part: Part, limit: int) -> int:
 
 
 def sweep_some(parts: Sequence[Part], limit: int) -> int:
-    """Remove at most about `limit` records of each part's garbage; how many there were. Raises StoreError."""
+    """Remove about `limit` records of each part's garbage at most; return how many there were. Raises StoreError."""
     return sum([_sweep(part, limit) for part in parts])
 
 

@@ -1,4 +1,4 @@
-"""What time it is for the keys of a keyspace, and whether time takes any of them."""
+"""The time for the keys of a keyspace, and whether keys expire."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ class Times:
     def __init__(self, clock_ms: Callable[[], int]) -> None:
         self.clock_ms = clock_ms
         self.coarse_now = clock_ms() / 1000  # seconds: for when keys are used
-        self.may_expire = True  # False while somebody holds: what is over is only not shown
-        self.is_master_s = False  # what a master says is executed, and it alone knows what is over
+        self.may_expire = True  # False while somebody holds: expired keys are only hidden
+        self.is_master_s = False  # the master's requests are executed, and only the master knows what has expired
         self._holding: set[str] = set()
 
     def note(self, now: float) -> None:
-        """So late it is, roughly. To be said now and then."""
+        """Set the approximate time, now and then."""
         self.coarse_now = now
 
     def hold(self, why: str) -> None:
-        """Remove nothing because its time is over, until nobody has a reason any more."""
+        """Remove no expired keys, until no reason is left."""
         self._holding.add(why)
         self.may_expire = False
 
     def go_on(self, why: str) -> None:
-        """This is no reason any more."""
+        """Drop a reason."""
         self._holding.discard(why)
         self.may_expire = not self._holding
 
     def obey_master(self, obeys: bool) -> None:
-        """Show what is over, too, until this is taken back: a master says itself what goes."""
+        """Show expired keys, too, until this is taken back: a master says itself what it removes."""
         self.is_master_s = obeys

@@ -249,7 +249,7 @@ def test_memory_that_fails_behind_the_store_s_commit_is_told_of_and_goes_on(
     monkeypatch.setattr(memory.part.environment, "end", fail)
     with caplog.at_level(logging.WARNING):
         assert keyspace.end_turn() is None
-    assert "ephemeral topics is lost" in caplog.text
+    assert "ephemeral topics are lost" in caplog.text
     assert keyspace.find(0, b"s") is not None
     keyspace.end_turn()
     assert wires(keyspace, NAME) == encode_entry((1, 0), [b"f", b"one"])
