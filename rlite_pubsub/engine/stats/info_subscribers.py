@@ -1,4 +1,5 @@
 """INFO's section Subscribers, which is ours: who listens, what was delivered, and what waits for slow readers.
+
 First this process, then the store: totals over all of its subscribers, and a line for each of the first of them.
 """
 

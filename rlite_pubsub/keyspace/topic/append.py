@@ -1,7 +1,7 @@
-"""What is put behind a topic's entries: under which ids, and in which bytes.
+"""The ids and the bytes of the entries that are appended to a topic.
 
-Ids grow. An entry without an id of its own gets the time, or the id after the last one where the clock
-stands still, or has gone back.
+Ids grow. An entry without an id of its own gets the time, or the id after the last one if the clock stands still, or
+has gone back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What may be appended to a topic, where its settings say so: no entry of more than so many bytes.
+"""The rules for appended entries in a topic's settings: a largest size.
 
-All ways by which somebody says a new entry come by here before they change anything: XADD, TOPIC.DEFER, QUEUE.PUSH, the
-sink of Spark, PUBLISH to a retained channel. What was accepted before stays so: a deferred entry whose time comes, a
-dead letter, what a master or a payload of RESTORE says.
+Every new entry passes here before anything is changed: XADD, TOPIC.DEFER, QUEUE.PUSH, the sink of Spark, PUBLISH to a
+retained channel. What was accepted before stays accepted: a deferred entry whose time comes, a dead letter, an entry
+from a master or from a payload of RESTORE.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ColdPart:
-    """What a topic has in the cold store."""
+    """The part of a topic that is in the cold store."""
 
     __slots__ = ("_is_changed", "_topic", "reader")
 
@@ -87,8 +87,8 @@ class ColdPart:
         self._cut(self._topic.settle(), count)
 
     def _cut(self, txn: Txn, count: int) -> tuple[int, int, Id] | None:
-        """Where the `count` oldest entries end in the middle of a block: how many of its own are among them, how many
-        bytes, and the last id; None: they end with a block, or all there are are no more. Raises ColdMiss."""
+        """Return where the `count` oldest entries end in the middle of a block: how many of its own are among them, how
+        many bytes, and the last id; None if they end with a block, or there are no more. Raises ColdMiss."""
         if count >= self.state.live:
             return None
         left, live, before = count, self.state.first_live, 0

@@ -32,7 +32,7 @@ PIECE = 1024
 
 
 class ShelfOwner(Protocol):
-    """What it asks of the part of the keyspace that the topic is in."""
+    """What the cold reader asks of the part of the keyspace that the topic is in."""
 
     @property
     def cold(self) -> ColdAccess: ...
@@ -44,7 +44,7 @@ class ShelfOwner(Protocol):
 
 
 class Sealed(Protocol):
-    """What it asks of its topic."""
+    """What the cold reader asks of its topic."""
 
     @property
     def number(self) -> int: ...
@@ -134,7 +134,7 @@ class ColdReader:
         return [*map(found.get, here), *entry_lookup.entries(txn, self._topic.number, ids[len(here) :])]
 
     def place_behind(self, ids: Sequence[bytes]) -> int:
-        """How many of these ids (packed, in order) can be here."""
+        """Return how many of these ids (packed, in order) can be here."""
         return bisect_right(ids, entry_ids.pack(self.state.sealed_to))
 
     # -- reading what is here
@@ -192,7 +192,7 @@ class ColdReader:
                 shelf.look_ahead(following, 0)
 
     def _parts(self, txn: Txn, chunk: Chunk, low: Id, high: Id) -> Iterator[ChunkSlice]:
-        """What of a row group is between these, and not deleted."""
+        """Yield the entries of a row group between these ids, without the deleted ones."""
         start, stop = chunk.place_of(entry_ids.pack(low)), chunk.place_behind(entry_ids.pack(high))
         if start >= stop:
             return
@@ -257,8 +257,8 @@ def _read(
     *,
     newest: bool,
 ) -> Iterator[ChunkSlice]:
-    """What these row groups have, at most `limit` entries. Raises ColdMiss, of all that will be needed as far as it can
-    be known, once the first of them is not here."""
+    """Yield at most `limit` entries of these row groups. Raises ColdMiss once the first group is missing, naming all
+    that will be needed, as far as that is known."""
     missing: list[Place] = []
     for block, number in places:
         chunk = shelf.get(block, number)

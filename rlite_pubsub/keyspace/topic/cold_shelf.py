@@ -1,4 +1,4 @@
-"""What has been read from the cold store, as long as somebody wants it.
+"""The row groups read from the cold store, as long as somebody wants them.
 
 Promises:
  - The event loop does not wait for the cold store: a caller that can ask again (`may_miss`) learns by `ColdMiss` what
@@ -248,7 +248,8 @@ def _key(block: BlockInfo, number: int) -> Key:
 
 
 def if_here(shelf: Shelf | None, read: Callable[[], T]) -> T | None:
-    """What can be told at once; None where something has to be fetched for it, as is begun then, or can't be had."""
+    """Return the result of `read` if it is available at once; None if something must be fetched for it, which begins
+    then, or cannot be had."""
     if shelf is None:
         return read()
     try:
@@ -263,7 +264,7 @@ def if_here(shelf: Shelf | None, read: Callable[[], T]) -> T | None:
 
 
 class ColdAccess:
-    """How a process reads the cold store: by a shelf, since something was to be read there."""
+    """A process's access to the cold store: a shelf, made when something is first read there."""
 
     def __init__(self) -> None:
         self.shelf: Shelf | None = None

@@ -40,7 +40,7 @@ def defer(topic: Topic, due_ms: int, words: bytes) -> int:
 
 
 def count(topic: Topic) -> int:
-    """How many there are."""
+    """Return how many there are."""
     return _row(topic).deferred
 
 

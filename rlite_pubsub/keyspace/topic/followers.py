@@ -38,7 +38,7 @@ _ENTRY_HEAD_BYTES = len(b"*2\r\n")
 
 
 class Follower(Protocol):
-    """What it asks of a session."""
+    """What following asks of a session."""
 
     protocol: int
 
@@ -47,7 +47,7 @@ class Follower(Protocol):
 
     @property
     def takes_more(self) -> bool:
-        """Whether its socket does."""
+        """True if its socket takes more."""
 
     def send(self, part: bytes) -> None:
         """Say this."""
@@ -112,7 +112,7 @@ class Followers:
 
     @property
     def is_due(self) -> bool:
-        """Whether somebody may have something to be told."""
+        """True if there may be something for a follower."""
         return bool(self._due)
 
     def follow(self, session: Follower, key: Key, after: Id, topic: Topic | None) -> Follow:

@@ -1,4 +1,4 @@
-"""What a topic asks of those around it: of the keyspace that it is in, of retention, and of what is kept with it."""
+"""What a topic asks of its surroundings: the keyspace that it is in, retention, and what is kept with it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Directory(Protocol):
 
 
 class Home(ShelfOwner, Protocol):
-    """What a topic, and those who work on it, ask of the part of the keyspace that it is in."""
+    """The part of the keyspace that a topic is in, as the topic and those who work on it need it."""
 
     @property
     def names(self) -> Directory: ...
@@ -70,14 +70,14 @@ class Keeper(Protocol):
         """It is being written, and had this many entries ever added when it was written last."""
 
     def append_rules(self, topic: Topic) -> AppendRules:
-        """What holds for entries that are appended."""
+        """Return the rules for appended entries."""
 
     def copy(self, source: Topic, target: Topic) -> None:
         """A new topic is to be kept as another one."""
 
 
 class Attached(Protocol):
-    """What others keep with a topic: its groups."""
+    """The part of a topic that others keep with it: its groups."""
 
     def settle(self, txn: Txn) -> None:
         """The topic is being written: write what has changed."""

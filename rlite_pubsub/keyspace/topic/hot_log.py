@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Gone(NamedTuple):
-    """What was trimmed."""
+    """The entries that were trimmed."""
 
     entries: int
     size_bytes: int

@@ -23,7 +23,7 @@ _FORGOTTEN_AT_ONCE = 3
 
 
 class Once(NamedTuple):
-    """What XADD is to add only once."""
+    """A publication that XADD adds only once."""
 
     producer: bytes
     publication: bytes
@@ -77,8 +77,8 @@ def note(topic: Topic, wanted: Once, entry_id: Id) -> None:
 
 
 def configure(topic: Topic, seconds: int | None, most: int | None) -> None:
-    """How long and how many of each producer are known, where it is said. Where that is something else than before,
-    nothing is known any more."""
+    """Set how long, and how many, publications of each producer are known; None leaves a value as it is. A change
+    forgets all of them."""
     txn = topic.keyspace.writing()
     before = publications.state(txn, topic.number) or PublicationState()
     after = before._replace(
@@ -92,7 +92,7 @@ def configure(topic: Topic, seconds: int | None, most: int | None) -> None:
 
 
 def told(topic: Topic) -> PublicationState | None:
-    """What is known, in numbers; None: this topic has never had to do with it."""
+    """Return what is known, in numbers; None if this topic never used it."""
     return publications.state(topic.keyspace.reading(), topic.number)
 
 

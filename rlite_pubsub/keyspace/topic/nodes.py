@@ -36,13 +36,13 @@ After: TypeAlias = Callable[[Id], Iterator[tuple[bytes, bytes]]]
 
 
 class NodeLimits(tuple[int, int]):
-    """How much a node takes: (entries, bytes of listpack), as configured; 0 is no limit."""
+    """The size of a node: (entries, bytes of listpack), as configured; 0 is no limit."""
 
     __slots__ = ()
 
     @property
     def most_trimmed(self) -> int:
-        """How many entries an approximate trim may remove where nothing was said: those of 100 nodes."""
+        """How many entries an approximate trim without LIMIT may remove: those of 100 nodes."""
         entries = (100 * self[0]) & PART_MAX
         if entries == 0 or entries >> 63:
             return 10_000
@@ -83,7 +83,7 @@ class StreamNode:
         return self._digest
 
     def has_fields(self, names: list[bytes]) -> bool:
-        """Whether these are the names of its first entry's fields."""
+        """Return whether its first entry's fields have these names."""
         if self._names is not None:
             return self._names == names
         if _digest(names) != self._digest:
@@ -92,7 +92,7 @@ class StreamNode:
         return True
 
     def has_room(self, limits: NodeLimits, new_bytes: int) -> bool:
-        """Whether one more entry, of this many bytes, goes into this node."""
+        """Return whether one more entry, of this many bytes, fits into this node."""
         max_entries, max_bytes = limits
         if not 0 < max_bytes <= MAX_LISTPACK_BYTES:
             max_bytes = MAX_LISTPACK_BYTES
@@ -287,7 +287,7 @@ def _difference_bytes(one: int, other: int) -> int:
 
 
 def integer_bytes(number: int) -> int:
-    """How much of a listpack an integer takes, with the byte that leads back over it."""
+    """Return the size of an integer in a listpack, with the byte that leads back over it."""
     if 0 <= number <= 127:
         return 2
     magnitude = number if number >= 0 else ~number
@@ -301,7 +301,7 @@ def integer_bytes(number: int) -> int:
 
 
 def text_bytes(text: bytes) -> int:
-    """How much of a listpack a string takes, with the bytes that lead back over it. Integers are packed."""
+    """Return the size of a string in a listpack, with the bytes that lead back over it. Integers are packed."""
     length = len(text)
     if 0 < length <= _MAX_INTEGER_DIGITS and text[0] in _BEGINS_INTEGER and _INTEGER.fullmatch(text) is not None:
         number = int(text)

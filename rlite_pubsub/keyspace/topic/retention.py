@@ -59,13 +59,13 @@ class Retention:
     # -- a topic's settings
 
     def settings(self, topic: Topic) -> TopicSettings | None:
-        """What the store has of it; None: it has no limits and has never lost anything to any."""
+        """Return a topic's stored settings; None if it has no limits and has never lost anything to any."""
         if not topic.settings_are_known:
             topic.know_settings(topic_settings.get(self._keyspace.reading(), topic.number))
         return topic.settings
 
     def limits(self, topic: Topic) -> RetentionLimits:
-        """What holds for it."""
+        """Return the limits that apply to a topic."""
         settings = self.settings(topic)
         return self.rules.limits(settings.own if settings is not None else NOTHING_SAID, topic.name)
 
@@ -80,7 +80,7 @@ class Retention:
         self._keyspace.keep(topic)
 
     def set_append_rules(self, topic: Topic, rules: AppendRules) -> None:
-        """What holds for entries that are appended from now on. As `set_own`."""
+        """Set the rules for entries that are appended from now on, like `set_own`."""
         txn = self._keyspace.writing()
         before = self.settings(topic)
         self._put(txn, topic, (before or TopicSettings(topic.place))._replace(appends=rules), before)
@@ -88,7 +88,7 @@ class Retention:
         self._keyspace.keep(topic)
 
     def append_rules(self, topic: Topic) -> AppendRules:
-        """What holds for entries that are appended."""
+        """Return the rules for appended entries."""
         settings = self.settings(topic) if topic.has_append_rules else None
         return settings.appends if settings is not None else NO_APPEND_RULES
 
@@ -213,8 +213,8 @@ class Retention:
         )
 
     def _excess(self, txn: Txn, topic: Topic, limits: RetentionLimits) -> tuple[int, str]:
-        """How many entries should go, as far as a step looks; and whether there are `more` of them, or the next one is
-        `held`, or it is `enough`."""
+        """Return how many entries are too many, as far as a step looks; and whether there are `more` of them, the next
+        one is `held`, or that is `enough`."""
         topic.settle()
         age_ms, entries, size_bytes = limits
         too_many = topic.length - entries if entries else 0
@@ -304,7 +304,7 @@ def _excess_block(topic: Topic, too_many: int, too_large: int, oldest: bytes, he
 
 
 def _leading(chunk: Chunk, excess_bytes: int) -> int:
-    """How many of its first entries make up this many bytes; all of them where they don't."""
+    """Return how many of its first entries make up this many bytes; all of them if they do not."""
     return min(bisect_left(chunk.ends, excess_bytes) + 1, chunk.count)
 
 

@@ -40,7 +40,7 @@ class Rules:
         return bool(self.all)
 
     def of(self, name: bytes) -> RetentionLimits | None:
-        """What the first rule that matches a name says."""
+        """Return the limits of the first rule that matches a name."""
         try:
             return self._found[name]
         except KeyError:
@@ -56,7 +56,7 @@ class Rules:
         return next((glob.pattern for glob, _ in self._globs if glob.matches(name)), None)
 
     def limits(self, own: RetentionLimits, name: bytes) -> RetentionLimits:
-        """What holds for a topic: its own limits, and for what these do not say the rule's."""
+        """Return the limits that apply to a topic: its own, and the rule's for what they leave open."""
         said = self.of(name) or NO_LIMITS
         return RetentionLimits(*[
             ours if ours != topic_settings.UNSAID else theirs for ours, theirs in zip(own, said, strict=True)

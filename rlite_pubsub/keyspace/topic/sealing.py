@@ -28,7 +28,7 @@ SLICE_CHUNKS = 64
 
 
 class Contents(NamedTuple):
-    """What a block holds, in order."""
+    """The contents of a block, in order."""
 
     ids: Sequence[bytes]
     """Packed."""
@@ -37,7 +37,7 @@ class Contents(NamedTuple):
 
 
 def hot_bytes(topic: Topic) -> int:
-    """How much of a topic is not in blocks."""
+    """Return how many bytes of a topic are not in blocks."""
     return topic.size_bytes - (topic.cold.state.live_bytes if topic.has_cold else 0)
 
 

@@ -1,4 +1,4 @@
-"""What was staged of a batch becomes entries: all of it, in one commit that also says so, or nothing.
+"""Staged rows of a batch become entries: all of them, in one commit that also records the batch, or none.
 
 All that may be refused is refused before anything is appended. It is appended a little at a time, so that there is
 never much in memory, and so that a thread that does this releases Python's lock now and then.
@@ -27,7 +27,7 @@ _EXHAUSTED = b"ERR The stream has exhausted the last possible ID, unable to add 
 
 
 class Batch(NamedTuple):
-    """What is to be appended, and by whom it was staged."""
+    """A batch to be appended, and the writers that staged it."""
 
     application: bytes
     number: int
@@ -48,7 +48,7 @@ class _Step(NamedTuple):
 
 
 def is_ephemeral(keyspace: Keyspace, batch: Batch) -> bool:
-    """Whether any of it is for a topic in this process's memory. Raises StoreError."""
+    """Return whether any of it is for a topic in this process's memory. Raises StoreError."""
     txn = keyspace.settle()
     pieces = [piece for writer, _ in batch.writers for _, piece in stages.pieces(txn, writer)]
     return any(piece.topic.endswith(EPHEMERAL) for piece in pieces)
@@ -90,7 +90,7 @@ def _topic(keyspace: Keyspace, database: int, name: bytes) -> Topic | None:
 
 
 def _planned(keyspace: Keyspace, txn: Txn, batch: Batch, now_ms: int) -> list[_Step]:
-    """What is to be appended, under which ids. Raises CommandError."""
+    """Return what is to be appended, and under which ids. Raises CommandError."""
     steps: list[_Step] = []
     last: dict[bytes, Id] = {}
     for writer, rows in batch.writers:

@@ -106,7 +106,7 @@ class Topic(Record):
 
     @property
     def keyspace(self) -> Home:
-        """Whose it is."""
+        """The part of the keyspace that it is in."""
         return self._keyspace
 
     # -- in the store
@@ -314,7 +314,7 @@ class Topic(Record):
         return self.cold.reader.entries(txn, ids) if self.has_cold else entry_lookup.entries(txn, self.number, ids)
 
     def has(self, entry_id: Id) -> bool:
-        """Whether there is an entry of this id."""
+        """Return whether there is an entry of this id."""
         return next(self.between(entry_id, entry_id), None) is not None
 
     def entry(self, entry_id: Id) -> bytes | None:
@@ -331,7 +331,7 @@ class Topic(Record):
 
     @property
     def trimmed(self) -> int:
-        """How many entries were removed from the beginning, ever: a reader that was before them has lost them."""
+        """How many entries were ever removed from the beginning: a reader that was before them has lost them."""
         if self._hot.to_trim:
             self.settle()
         return self._trimmed
@@ -443,7 +443,7 @@ class Topic(Record):
 
     @property
     def nodes(self) -> Nodes:
-        """How Redis would have laid out the oldest entries."""
+        """The nodes in which Redis would have laid out the oldest entries."""
         nodes = self._nodes
         if nodes is None:
             self.settle()
@@ -451,7 +451,7 @@ class Topic(Record):
         return nodes
 
     def limit_nodes(self, limits: NodeLimits) -> None:
-        """How much a node takes from now on."""
+        """Set the size of nodes from now on."""
         if self.length:
             self.nodes.learn_all(self.node_limits)
         self.node_limits = limits
@@ -468,7 +468,7 @@ class Topic(Record):
 
     @property
     def cold(self) -> ColdPart:
-        """What of it is in the cold store. To be asked where it has such a part, or is to have one."""
+        """Its cold part. Ask only if it has one, or is about to get one."""
         cold = self._cold
         if cold is None:
             state = cold_blocks.state(self._keyspace.reading(), self.number)
@@ -493,7 +493,8 @@ class Topic(Record):
 
     @property
     def lowest_last_id(self) -> Id:
-        """What `last_id` can be set back to: the highest id there is, or that a block ends with, deleted or not."""
+        """The lowest id that `last_id` can be set back to: the highest existing id, or the end of a block, deleted or
+        not."""
         if not self.length:
             return entry_ids.MIN
         txn = self.settle()
@@ -522,7 +523,7 @@ class Topic(Record):
     def restate(
         self, *, last_id: Id | None = None, entries_added: int | None = None, max_deleted_id: Id | None = None
     ) -> None:
-        """What is said of its past; None: it was as it is known to have been."""
+        """Set facts about its past; None leaves a fact as it is known."""
         self.last_id = self.last_id if last_id is None else last_id
         self.entries_added = self.entries_added if entries_added is None else entries_added
         self.max_deleted_id = self.max_deleted_id if max_deleted_id is None else max_deleted_id
@@ -574,7 +575,7 @@ class Topic(Record):
     # -- what is kept with it
 
     def know_settings(self, settings: TopicSettings | None) -> None:
-        """What retention knows it."""
+        """Note the settings that retention has for it."""
         self.settings = settings
         self.settings_are_known = True
 
