@@ -84,7 +84,7 @@ class Durables:
         return self._ended_gaps + sum(feed.gaps for feed in self.feeds.values())
 
     def check_writers(self) -> None:
-        """Whether what comes next can be written now: it is several transactions. Raises StoreHeld."""
+        """Check that the next transactions can be written. Raises StoreHeld."""
         self._store.data.check_write()
         self._store.live.check_write()
 
@@ -267,7 +267,7 @@ class Durables:
             self._note_due(feed)
 
     def cron(self) -> None:
-        """What must happen some times a second. Never fails."""
+        """Do what must happen some times a second. Never fails."""
         now = self._clock()
         try:
             for feed in list(self._departed.values()):

@@ -1,12 +1,13 @@
-"""What an attached session is given out of its durable subscriber's mailbox, and how much of it has arrived.
+"""The messages that an attached session is given from its durable subscriber's mailbox, and how many of them have
+arrived.
 
 The mailbox is the session's backlog: it is read in chunks, as the socket takes them. Nothing leaves it before the
 peer's kernel has acknowledged its bytes: a letter has arrived once no more bytes are unacknowledged than were said
 after it. (Other replies in between are not counted, which can only delay the answer.)
 
 A program that is killed takes with it what it has not handled. If there was something that it had not even read, its
-kernel resets the connection instead of closing it; so what has arrived is kept for a second more, and is not removed
-if a reset comes.
+kernel resets the connection instead of closing it; so what has arrived is kept for a second more, and is not removed if
+a reset comes.
 
 How a session ends says what has been read of that:
  - Its connection was reset: nobody knows. All of it stays, and comes again.
@@ -16,8 +17,8 @@ How a session ends says what has been read of that:
    shutdown() before close() sends its end first and the reset behind it. So that is waited for (`depart`, `is_known`).
  - This server has closed it, and nobody knows. All of it stays.
 
-Where no kernel is between, for a program that has opened the store itself, embedded/handing.py says what has
-arrived. It can tell by the message, so that a letter may be left in the mailbox with the rest of its messages.
+Where no kernel is between, for a program that has opened the store itself, embedded/handing.py says what has arrived.
+It can tell by the message, so that a letter may be left in the mailbox with the rest of its messages.
 """
 
 from __future__ import annotations
@@ -156,7 +157,7 @@ class Feed:
         return session.left_in_peace and self.is_owing
 
     def is_known(self, data: Environment, now: float) -> bool:
-        """Whether all is known that will be, and what has been read is removed. Raises StoreError."""
+        """Return whether everything is known that ever will be, and what was read is removed. Raises StoreError."""
         self._note_arrived(now)
         if self.session.was_cut:
             return True
@@ -178,7 +179,7 @@ class Feed:
 
     @property
     def is_owing(self) -> bool:
-        """Whether something has been said and is still in the mailbox."""
+        """True if something has been sent and is still in the mailbox."""
         return bool(self._sent or self._arrived)
 
     @property
@@ -188,7 +189,7 @@ class Feed:
 
     @property
     def _is_doubtful(self) -> bool:
-        """What has been noted as arrived may not have."""
+        """True if what was noted as arrived may not have."""
         return self.session.was_cut
 
     def _note_arrived(self, now: float) -> None:
@@ -241,7 +242,7 @@ class Feed:
             self.gaps += 1
 
     def _say(self, letter: Letter, parts: list[bytes]) -> None:
-        """In each of its forms that is still held: what waits under a name is given up with the name."""
+        """Send a letter in each of its forms that is still held: dropping a name drops what waits under it."""
         run, note = letters.unpack(letter.message), forms.unpack(letter.note)
         kind, names, protocol = KINDS[run.kind], self.session.names, self.session.protocol
         prefixes: list[bytes] = []

@@ -1,4 +1,4 @@
-"""How long durable subscribers last: made, last seen, expired, forgotten, deleted.
+"""The lifetime of durable subscribers: made, last seen, expired, forgotten, deleted.
 
 One that has been away for longer than its TTL *expires*: its names and its messages go, and what it has lost is noted.
 It learns of it if it comes back before twice that time; then it is forgotten.
@@ -42,7 +42,7 @@ class Wanted(NamedTuple):
 
 
 class Lifetimes:
-    """How long each durable subscriber of a store lasts, attached here or not."""
+    """The lifetimes of a store's durable subscribers, attached here or not."""
 
     def __init__(self, store: Store, post: Post, mail: DurablePost, clock: Callable[[], float]) -> None:
         self._store = store
@@ -54,7 +54,7 @@ class Lifetimes:
         self.expired = 0  # those that this process found to have been away for too long
 
     def set_defaults(self, ttl_s: int, max_bytes: int) -> None:
-        """What a new one gets that says nothing itself. 0: no limit."""
+        """Set the defaults for new ones. 0: no limit."""
         self._default_ttl_s, self._default_max_bytes = ttl_s, max_bytes
 
     def announce(self) -> None:

@@ -55,7 +55,7 @@ MOST_DROPPED = 1000
 
 
 class Dropped(NamedTuple):
-    """What a limit has forced away in one transaction."""
+    """What a limit has dropped in one transaction."""
 
     durable: Durable
     messages: int
@@ -64,7 +64,7 @@ class Dropped(NamedTuple):
 
 
 class DurablePost:
-    """What this process sends to durable subscribers."""
+    """The messages that this process sends to durable subscribers."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -100,8 +100,8 @@ class DurablePost:
         return to
 
     def check_room(self, at_ms: int) -> None:
-        """Where the disk is full, make room before anybody is told anything. Raises StoreError; StoreHeld: it is made,
-        and others hold it."""
+        """On a full disk, make room before anybody is sent anything. Raises StoreError; StoreHeld if others hold the
+        room that was made."""
         data = self._store.data
         lack = data.lack()
         if isinstance(lack, DiskFull):
@@ -258,7 +258,7 @@ def lose_oldest(txn: Txn, mailbox: Mailbox, after_sequence: int, since_ms: int) 
 
 
 def is_over(txn: Txn, durable: Durable, after_sequence: int) -> bool:
-    """Whether more waits behind this sequence than its limits allow."""
+    """Return whether more waits after this sequence than the subscriber's limits allow."""
     mailbox = Mailbox(durable.id)
     if durable.max_messages and forms.waiting_messages(txn, mailbox, after_sequence) > durable.max_messages:
         return True

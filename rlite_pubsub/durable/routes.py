@@ -1,4 +1,4 @@
-"""Which durable subscribers receive what: as data.mdb has it, looked up again whenever it has changed.
+"""The durable subscribers that receive a message: read from data.mdb, and again whenever it has changed.
 
 To a publisher they are one more kind of neighbour, attached to a session or away alike. A change of theirs also moves
 the routes version of live.mdb, so that publishers have one number to watch.
@@ -21,7 +21,7 @@ Addressee = tuple[int, bytes]
 
 
 class DurableRoutes:
-    """What this process knows of them."""
+    """This process's knowledge of durable subscribers."""
 
     def __init__(self, store: Store) -> None:
         self._data = store.data
@@ -46,7 +46,7 @@ class DurableRoutes:
             self._pattern_holders[pattern].append(durable)
 
     def receivers(self, kind: Kind, name: bytes) -> tuple[Addressee, ...]:
-        """Who receives a message to this name. Raises StoreError."""
+        """Return the receivers of a message to this name. Raises StoreError."""
         return self._data.read(lambda txn: self.receivers_in(txn, kind, name)) if self.any else ()
 
     def receivers_in(self, txn: Txn, kind: Kind, name: bytes) -> tuple[Addressee, ...]:
@@ -66,7 +66,7 @@ class DurableRoutes:
         return self._data.read(lambda txn: receivers.distinct_names(txn, database)) if self.any else []
 
     def count(self, kind: Kind, name: bytes) -> int:
-        """How many of them hold a name. Raises StoreError."""
+        """Return how many of them hold a name. Raises StoreError."""
         database = receivers.DATABASES[kind.database]
         return self._data.read(lambda txn: receivers.total_sessions(txn, database, name)) if self.any else 0
 

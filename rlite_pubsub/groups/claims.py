@@ -31,7 +31,7 @@ class Pending(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """What `idle_from` has found."""
+    """The result of `idle_from`."""
 
     claimed: list[Pending]
     deleted: list[bytes]

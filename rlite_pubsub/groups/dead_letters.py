@@ -24,7 +24,7 @@ FIELDS = (b"dead-letter-topic", b"dead-letter-group", b"dead-letter-id", b"dead-
 
 
 def is_spent(group: Group, deliveries: int) -> bool:
-    """Whether what was delivered so often is not to be delivered once more."""
+    """Return whether an entry delivered this often must not be delivered again."""
     return 0 < group.settings.max_deliveries <= deliveries
 
 

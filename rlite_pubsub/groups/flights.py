@@ -50,7 +50,7 @@ def bring_forward(group: Group, at_ms: int) -> None:
 
 
 def postpone(group: Group, at_ms: int) -> None:
-    """What is due can't be done now."""
+    """Put off to this time what is due: it cannot be done now."""
     group.set_due(at_ms)
 
 

@@ -196,7 +196,7 @@ class Group:
         return self._oldest_ms
 
     def has_idle(self, since_ms: int) -> bool:
-        """Whether something is pending that was not delivered after this time."""
+        """Return whether something is pending that was not delivered after this time."""
         if not self.pending_count or (self._oldest_ms is not None and self._oldest_ms > since_ms):
             return False
         return self.oldest_ms(anew=True) <= since_ms
@@ -248,7 +248,7 @@ class Group:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nothing new is to be given to it."""
+        """True if it must not be given anything new."""
         return self.settings.is_paused or self.settings.is_asleep or self.topic.is_paused
 
     # -- how far it is
@@ -279,7 +279,7 @@ class Group:
 
     @property
     def lag(self) -> int | None:
-        """How many entries it has not been given yet; None where that cannot be known."""
+        """How many entries it has not been given yet; None if that cannot be known."""
         return progress.lag(self.topic, self.last_id, self.entries_read)
 
 

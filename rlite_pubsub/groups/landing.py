@@ -1,8 +1,8 @@
-"""What is in flight over its time is released, a little at a time.
+"""Entries that have been in flight for too long are released, a little at a time.
 
 Promise: an entry that has been pending for longer than its group's timeout is released, whichever consumer it was
-delivered to and
-however. What is noted at each delivery (flights.py) is where to look, and when; the fates of pending entries decide.
+delivered to and however. The notes of each delivery (flights.py) say where to look, and when; the state of the pending
+entries decides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a group has delivered and nobody has acknowledged, changed: runs are split, rewritten and removed, and the
+"""Changing what a group has delivered and nobody has acknowledged: runs are split, rewritten and removed, and the
 counters of the group and of its consumers follow.
 
 The store has runs of ids of one fate (storage/groups/pending.py). The common ways are short: what is newly delivered is
@@ -86,7 +86,7 @@ def acknowledge(group: Group, packed_ids: bytes) -> int:
 
 
 def _agreeing(ids: bytes, place: int, others: bytes, at: int) -> int:
-    """How many bytes of whole ids are the same from here on. The first one is."""
+    """Return how many bytes of whole ids are equal from here on. The first id is."""
     size = BYTES
     while (packed := ids[place + size : place + size + BYTES]) and packed == others[at + size : at + size + BYTES]:
         size += BYTES
@@ -121,7 +121,7 @@ class Amendment:
         self._bounds: dict[int, tuple[bytes, bytes]] = {}  # by time of delivery: the lowest and the highest id
 
     def fate(self, packed: bytes) -> Fate | None:
-        """What has become of this id; None if it is not pending."""
+        """Return the state of this pending id; None if it is not pending."""
         place = self._seek(packed)
         return self._fates[place] if place < len(self._ids) and self._ids[place] == packed else None
 

@@ -1,7 +1,7 @@
-"""How far a group is: its count of entries read, and its lag, kept or estimated as redis-server 7.0.15 does.
+"""A group's progress: its count of entries read, and its lag, kept or estimated as redis-server 7.0.15 does.
 
-The count of an id is how many entries were ever added up to it. It follows from the topic's own counters at the ends
-of the topic only, and nowhere once entries have been deleted in between (a *hole* lies ahead); a group that has had a
+The count of an id is how many entries were ever added up to it. It follows from the topic's own counters at the ends of
+the topic only, and nowhere once entries have been deleted in between (a *hole* lies ahead); a group that has had a
 valid count goes on counting as long as no hole lies ahead of it.
 """
 
@@ -25,7 +25,7 @@ def kept(entries_read: int | None) -> int | None:
 
 
 def lag(topic: Topic, last_id: Id, entries_read: int | None) -> int | None:
-    """How many entries lie behind what was read; None where that cannot be known."""
+    """Return how many entries come after the last one read; None if that cannot be known."""
     if not topic.entries_added:
         return 0
     read = entries_read
@@ -35,7 +35,7 @@ def lag(topic: Topic, last_id: Id, entries_read: int | None) -> int | None:
 
 
 def hole_ahead(topic: Topic, entry_id: Id) -> bool:
-    """Whether an entry was deleted from this id on."""
+    """Return whether an entry was deleted from this id on."""
     deleted = topic.max_deleted_id
     if not topic.length or deleted == entry_ids.MIN or entry_id > deleted:
         return False
@@ -43,7 +43,7 @@ def hole_ahead(topic: Topic, entry_id: Id) -> bool:
 
 
 def count_of(topic: Topic, entry_id: Id, first: Id | None = None) -> int | None:
-    """How many entries were ever added up to this id; None where that cannot be known. `first` is the topic's."""
+    """Return how many entries were ever added up to this id; None if that cannot be known. `first` is the topic's."""
     added, length = topic.entries_added, topic.length
     if not added:
         return 0

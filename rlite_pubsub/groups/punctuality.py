@@ -1,4 +1,4 @@
-"""What is done when its time has come: deferred entries are appended, what is in flight for too long is released, and
+"""Work that is done when it is due: deferred entries are appended, entries in flight for too long are released, and
 clients that wait for released entries are woken.
 
 Promises:

@@ -1,5 +1,5 @@
-"""Who still refers to an entry of a topic: the groups that it was not delivered to yet, those whose consumers have it
-pending, and those that have it back to deliver once more.
+"""The groups that still refer to an entry of a topic: those that it was not delivered to yet, those whose consumers
+have it pending, and those that will deliver it again.
 
 The topic comes from `Keyspace.for_change`.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class References:
-    """Which entries of a topic groups still refer to, as long as nobody changes its groups."""
+    """Knows which entries of a topic groups still refer to, as long as nobody changes its groups."""
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
@@ -30,11 +30,11 @@ class References:
 
     @property
     def read_to(self) -> Id:
-        """What is behind this entry was not delivered to every group."""
+        """The last entry that was delivered to every group."""
         return min((group.last_id for group in self._groups), default=entry_ids.MAX)
 
     def hold(self, packed: bytes) -> bool:
-        """Whether anybody refers to this entry."""
+        """Return whether anybody refers to this entry."""
         return any(_holds(group, packed) for group in self._groups)
 
     def forget(self, packed_ids: bytes) -> None:

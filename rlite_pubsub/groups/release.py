@@ -35,7 +35,7 @@ class Again(NamedTuple):
 
 
 def of_group(group: Group) -> bytes:
-    """What the keys of a group's released entries begin with."""
+    """Return the beginning of the keys of a group's released entries."""
     return released.prefix(group.topic.number, group.number)
 
 
@@ -54,7 +54,7 @@ def release(group: Group, entries: list[Released]) -> None:
 
 
 def is_any_due(group: Group, now_ms: int) -> bool:
-    """Whether one can be delivered now."""
+    """Return whether one can be delivered now."""
     if not group.settings.released:
         return False
     first = released.first_due_ms(group.topic.keyspace.reading(), of_group(group))
@@ -139,7 +139,7 @@ def next_due_ms(group: Group) -> int | None:
 
 
 def delayed_count(group: Group) -> int:
-    """How many are not due yet."""
+    """Return how many are not due yet."""
     if not group.settings.released:
         return 0
     keyspace = group.topic.keyspace

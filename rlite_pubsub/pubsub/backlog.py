@@ -1,4 +1,4 @@
-"""What a stalled session still has to read: its memory is bounded, the rest waits on disk, and the order is kept.
+"""What a stalled session has yet to read: its memory is bounded, the rest waits on disk, and the order is kept.
 
     oldest                                                                     newest
     head (memory, being written)  |  loss  |  mailbox (disk)  |  tail (memory, not spilled yet)
@@ -70,12 +70,12 @@ class Backlog:
 
     @property
     def weight_bytes(self) -> int:
-        """What counts towards client-output-buffer-limit: memory by the byte, as Redis counts; disk by its payload."""
+        """What counts towards client-output-buffer-limit: memory by the byte, as in Redis; disk by its payload."""
         return self.total_bytes - self.disk_framing_bytes
 
     @property
     def memory_bytes(self) -> int:
-        """What is not on disk."""
+        """The bytes that are not on disk."""
         return self.head_bytes + self.tail_bytes + (self.loss.size_bytes if self.loss is not None else 0)
 
     def soft_limit_s(self, is_over: bool, now: float) -> float:
@@ -177,7 +177,7 @@ class Loss:
 
     @property
     def gaps(self) -> int:
-        """How many gap messages will tell it."""
+        """How many gap messages will report it."""
         return len(self._counts)
 
     def add(self, lost: bytes, protocol: int) -> None:
@@ -195,7 +195,7 @@ class Loss:
             self.messages += 1
 
     def told(self, protocol: int) -> bytes:
-        """What takes the place of what was lost."""
+        """Return what takes the place of the lost messages."""
         return b"".join(self._kept) + b"".join(
             [
                 encode(Push([b"gap", channel, count, self._since_ms]), protocol)

@@ -1,7 +1,7 @@
-"""Who subscribes to a store: every process and every durable subscriber, as the store and its folder show them.
+"""The subscribers of a store: every process and every durable subscriber, as the store and its folder show them.
 
-Law 4. Doubt is not death: only a lock that could be acquired makes one dead.
-It is a look, not a transaction: live.mdb, data.mdb and the folder are read one after another.
+Law 4. Doubt is not death: only a lock that could be acquired makes one dead. It is a look, not a transaction: live.mdb,
+data.mdb and the folder are read one after another.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ Names = dict[str, list[bytes]]
 
 
 class Depth(NamedTuple):
-    """How far the names of a subscriber are looked at, of each kind; None for all."""
+    """How many names of each kind are read of a subscriber; None for all."""
 
     counted: int | None = None
     shown: int | None = NAMES_SHOWN
 
 
 class MailWaiting(NamedTuple):
-    """What waits, and since when."""
+    """How much waits, and since when."""
 
     backlog: MailboxSize
     oldest_ms: int | None

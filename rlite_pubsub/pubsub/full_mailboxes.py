@@ -33,7 +33,7 @@ EMPTYING_S = 0.005
 
 
 class FullMailboxes:
-    """What this process has done to mailboxes of others, or its own, when it put something into them."""
+    """What this process has done to others' mailboxes, or its own, when it put something into them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -81,7 +81,7 @@ class FullMailboxes:
 
     @property
     def is_emptying(self) -> bool:
-        """Whether there is something to do for `empty_some`."""
+        """True if `empty_some` has something to do."""
         return bool(self._to_empty)
 
     def empty_some(self) -> None:
@@ -103,7 +103,7 @@ class NameLoss(NamedTuple):
 
 
 class Arrears:
-    """What the owner of a mailbox has to learn of it."""
+    """What the owner of a mailbox must learn about it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -118,7 +118,7 @@ class Arrears:
         self._kept.append((taken, runs))
 
     def take(self) -> tuple[list[NameLoss], bool]:
-        """What is to be told, once: losses, and whether nobody knows what is lost."""
+        """Return what must be reported, once: losses, and whether the loss is unknown."""
         lost, is_cut = self.lost, self.is_cut
         self.lost, self.is_cut = [], False
         return lost, is_cut

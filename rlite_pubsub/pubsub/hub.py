@@ -58,7 +58,7 @@ class Following(Protocol):
 
 
 class ChannelRules(Protocol):
-    """Which channels are retained."""
+    """The rules that say which channels are retained."""
 
     @property
     def all(self) -> Sequence[object]:
@@ -68,7 +68,7 @@ class ChannelRules(Protocol):
         """See whether they have changed, and go by them. Raises StoreError."""
 
     def of(self, name: bytes) -> object | None:
-        """What the first rule that matches a name says."""
+        """Return the first rule that matches a name."""
 
 
 class DurableSessions(Protocol):
@@ -224,7 +224,8 @@ class Hub:
                 self._routes[kind.index].drop(name)
 
     def _take_in(self) -> None:
-        """What others published before a change is for those who held the names until then. Raises StoreError."""
+        """Take in what others published before a change, for the sessions that held the names until then. Raises
+        StoreError."""
         own = self.neighbours.own if self.neighbours is not None else None
         if own is not None and self.post is not None and self.post.may_have_come:
             while self._take_slice(self.post, own):
@@ -262,7 +263,7 @@ class Hub:
 
     @property
     def hears_channels(self) -> bool:
-        """Whether anybody at all receives what is published to any channel, or something is retained."""
+        """True if anybody receives messages to any channel, or something is retained."""
         holders, neighbours = self.holders, self.neighbours
         return (
             bool(holders[CHANNELS.index])
@@ -272,7 +273,7 @@ class Hub:
         )
 
     def route(self, kind: Kind, name: bytes) -> Route:
-        """Who receives a message to `name` (CHANNELS or SHARDS). Raises StoreError."""
+        """Return the receivers of a message to `name` (CHANNELS or SHARDS). Raises StoreError."""
         holders, neighbours = self.holders, self.neighbours
         if (
             name not in holders[kind.index]
@@ -312,7 +313,7 @@ class Hub:
             self.post.ring(own)
 
     def _take_slice(self, post: Post, own: int) -> bool:
-        """Whether there is more that can be taken."""
+        """Take some of the mailbox; return whether there is more."""
         try:
             runs, has_more = post.receive(own)
         except StoreError as failure:
@@ -456,7 +457,7 @@ class Hub:
         self.withheld[session] = self.withheld.get(session, 0) + 1
 
     def let_go(self, session: Session) -> None:
-        """What was withheld may go out, if nothing else keeps it."""
+        """Let out what was withheld, unless something else keeps it."""
         left = self.withheld[session] - 1
         if left:
             self.withheld[session] = left
@@ -472,8 +473,8 @@ class Hub:
         self._unsent[takeback] = session
 
     def send_due(self) -> None:
-        """What was published before goes to other processes now, and not at the turn's end. Raises StoreHeld: it waits,
-        and so must what comes behind it."""
+        """Send what was published so far to other processes now, and not at the turn's end. Raises StoreHeld: then it
+        waits, and so must everything after it."""
         try:
             self._send_all()
         except StoreHeld:
@@ -557,7 +558,7 @@ class Hub:
             self._say_unsent(held)
 
     def check_writer(self) -> None:
-        """Whether the records of names can be written now. Raises StoreHeld."""
+        """Check that the records of names can be written now. Raises StoreHeld."""
         if self.neighbours is not None:
             self.neighbours.live.check_writer()
 
@@ -582,11 +583,11 @@ class Hub:
     # -- counting
 
     def session_count(self, kind: Kind, name: bytes) -> int:
-        """How many sessions of this process hold `name`."""
+        """Return how many sessions of this process hold `name`."""
         return len(self.holders[kind.index].get(name, ()))
 
     def session_count_everywhere(self, kind: Kind, name: bytes) -> int:
-        """How many sessions of all processes hold `name`. Raises StoreError."""
+        """Return how many sessions of all processes hold `name`. Raises StoreError."""
         self.look_around()
         here = self.session_count(kind, name)
         if self.neighbours is None or not self.neighbours.any:

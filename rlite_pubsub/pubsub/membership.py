@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Membership:
-    """What a hub needs of the store, and the mailboxes of its spiller: of a subscriber that may not be there yet."""
+    """What a hub needs of the store, and the mailboxes of its spiller; the subscriber may not have joined yet."""
 
     def __init__(
         self, store: Store, durable: DurableMail, joined: Callable[[], None], kind: Kind = "embedded"
@@ -40,12 +40,12 @@ class Membership:
 
     @property
     def id(self) -> int | None:
-        """Whose mailbox others put messages into; None before it has joined."""
+        """The id of the mailbox that others put messages into; None before it has joined."""
         return self._subscriber.id if self._subscriber is not None else None
 
     @property
     def bell(self) -> Doorbell | None:
-        """Where others ring; None as long as nobody has a reason to."""
+        """The bell that others ring; None as long as nobody has a reason to."""
         return self._subscriber.bell if self._subscriber is not None else None
 
     def join(self) -> int:

@@ -28,19 +28,19 @@ class DurableNeighbours(Protocol):
 
     @property
     def any(self) -> bool:
-        """Whether any holds a name."""
+        """True if any of them holds a name."""
 
     def refresh(self) -> None:
         """See who is there. Raises StoreError."""
 
     def receivers(self, kind: Kind, name: bytes) -> tuple[tuple[int, bytes], ...]:
-        """Who receives a message to this name, and in which forms (packed). Raises StoreError."""
+        """Return the receivers of a message to this name, each with its forms (packed). Raises StoreError."""
 
     def held(self, kind: Kind) -> list[bytes]:
         """All names of a kind that any of them holds. Raises StoreError."""
 
     def count(self, kind: Kind, name: bytes) -> int:
-        """How many of them hold a name. Raises StoreError."""
+        """Return how many of them hold a name. Raises StoreError."""
 
 
 class Neighbours:
@@ -88,7 +88,7 @@ class Neighbours:
             self.seen = version
 
     def receivers(self, kind: Kind, name: bytes) -> Receivers:
-        """Who receives a message to this name. Raises StoreError."""
+        """Return the receivers of a message to this name. Raises StoreError."""
         return self._live.read(lambda txn: self.receivers_in(txn, kind, name))
 
     def receivers_in(self, txn: Txn, kind: Kind, name: bytes) -> Receivers:
@@ -110,7 +110,7 @@ class Neighbours:
         return list(dict.fromkeys(names + self.durable.held(kind)))
 
     def session_count(self, kind: Kind, name: bytes) -> int:
-        """How many sessions of others, and durable subscribers, hold a name. Raises StoreError."""
+        """Return how many sessions of others, and durable subscribers, hold a name. Raises StoreError."""
         here = sum(self._live.read(lambda txn: self._holders(txn, kind, name)).values())
         return here + self.durable.count(kind, name)
 

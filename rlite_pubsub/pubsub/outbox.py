@@ -1,4 +1,4 @@
-"""What was said to a session and its peer has not taken: in order, bounded in memory, the rest on disk, within limits.
+"""What a session was sent and its peer has not taken: in order, bounded in memory, the rest on disk, within limits.
 
     said (this turn)  ->  the peer, as far as it takes                                  (nothing else waits)
     said (this turn)  ->  backlog (memory and disk, backlog.py)  ->  the peer           (it has stalled)
@@ -30,7 +30,7 @@ DRAIN_BYTES: Final = 1024 * 1024
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Outbox:
-    """That of a session without a peer that could be slow: it takes what is sent to it itself."""
+    """The outbox of a session whose peer cannot be slow: it takes what is sent by itself."""
 
     __slots__ = ("backlog", "said")
 
@@ -69,12 +69,12 @@ class Outbox:
 
     @property
     def parts(self) -> int:
-        """In how many pieces they are."""
+        """How many pieces that is."""
         return len(self.backlog.head) + len(self.backlog.tail) if self.backlog is not None else 0
 
 
 class PushedOutbox(Outbox):
-    """That of a session at a socket. `send` writes to it, and does not block."""
+    """The outbox of a session with a socket. `send` writes to it, and does not block."""
 
     __slots__ = ("_counts", "_pressure", "_send")
 
@@ -153,10 +153,9 @@ def _send_nowhere(data: bytes | memoryview) -> int:
 
 
 class TakenOutbox(Outbox):
-    """That of a session whose peer comes for what was said.
+    """The outbox of a session whose peer fetches what was sent.
 
-    oldest                                            newest
-    inbox (memory, whole)   |   backlog (memory and disk)
+    oldest newest inbox (memory, whole) | backlog (memory and disk)
     """
 
     __slots__ = ("_has_ended", "_pressure", "inbox", "inbox_bytes")
@@ -192,7 +191,7 @@ class TakenOutbox(Outbox):
         return False
 
     def take(self, reader: Reader) -> list[bytes]:
-        """What has come, oldest first, in chunks where it is much; empty if there is nothing."""
+        """Return what has come, oldest first, in chunks if it is much; empty if there is nothing."""
         if not self.inbox:
             return self.take_from_backlog(reader)
         parts = list(self.inbox)
@@ -230,7 +229,7 @@ class TakenOutbox(Outbox):
         self.inbox_bytes = sum(map(len, self.inbox))
 
     def end(self) -> None:
-        """What is in the inbox may still be read."""
+        """End it. What is in the inbox may still be read."""
         self._has_ended = True
         super().end()
         self._end_backlog(self._pressure)

@@ -1,4 +1,4 @@
-"""Which of many patterns match a channel: without asking each of them.
+"""Finding the patterns that match a channel without asking each of them.
 
 Law: every pattern stands in one bucket, under something that any channel it matches must have: the whole name, a
 literal prefix or suffix, or a gram (1 to 4 bytes in a row, anywhere). A channel looks into the buckets of what it has

@@ -80,21 +80,21 @@ class Delivered(NamedTuple):
 
 
 class DurableMail(Protocol):
-    """What this process sends to durable subscribers."""
+    """The messages that this process sends to durable subscribers."""
 
     @property
     def routes(self) -> DurableNeighbours:
-        """Who they are."""
+        """The durable subscribers that receive them."""
 
     def check_room(self, at_ms: int) -> None:
-        """Where the disk is full, make room before anybody is told anything. Raises StoreError."""
+        """On a full disk, make room before anybody is sent anything. Raises StoreError."""
 
     def deliver(self, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> set[int]:
         """Commit all that is for durable subscribers; to whom. Raises StoreError, and then nothing of it is there."""
 
 
 class Post:
-    """What this process has to send, and what has come for it."""
+    """What this process must send, and what has come for it."""
 
     def __init__(
         self,
@@ -154,11 +154,11 @@ class Post:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something to send."""
+        """True if there is something to send."""
         return bool(self._outgoing or self._lasting)
 
     def check_writer(self, address: Address) -> None:
-        """Whether what goes there can be written now. Asked before any local session receives anything. Raises
+        """Check that messages for this address can be written, before any local session receives them. Raises
         StoreHeld."""
         if address.subscribers:
             self._store.live.check_write()
@@ -233,7 +233,8 @@ class Post:
         at_ms = int(self._clock() * 1000)
 
         def put(txn: Txn) -> tuple[set[int], list[Relief]] | None:
-            """Whose mailboxes were empty; None, and nothing is done, if routes have changed."""
+            """Put the messages into mailboxes; return the owners of those that were empty. Returns None, having done
+            nothing, if routes have changed."""
             if routes_version(txn) != self._neighbours.version:
                 return None
             were_empty: set[int] = set()
@@ -329,7 +330,7 @@ class Post:
 
     @property
     def is_awake(self) -> bool:
-        """Whether our own bell was rung because the next messages are not far."""
+        """True if our own bell was rung because more messages are expected soon."""
         return self._kept_letters > 0
 
     @property
@@ -378,7 +379,7 @@ class Post:
         return runs, has_more
 
     def _stays_awake(self, count: int, size_bytes: int) -> bool:
-        """Whether the messages that have just come are kept, because the next ones are not far."""
+        """Return whether the messages that have just come are kept, because more are expected soon."""
         now_ns = monotonic_ns()
         is_stream = now_ns - self._came_ns < AWAKE_NS * self._came_letters
         self._came_ns, self._came_letters = now_ns, count

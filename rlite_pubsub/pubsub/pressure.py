@@ -35,7 +35,7 @@ WARNING_SECONDS: Final = 1.0
 
 
 class Limit(NamedTuple):
-    """How much may wait for a client: `hard_bytes` at once, `soft_bytes` for `soft_seconds`. 0 is no limit."""
+    """A limit of what may wait for a client: `hard_bytes` at once, `soft_bytes` for `soft_seconds`. 0 is no limit."""
 
     hard_bytes: int
     soft_bytes: int
@@ -43,7 +43,7 @@ class Limit(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What is allowed to wait, and what becomes of more."""
+    """The limits of what may wait, and what happens beyond them."""
 
     spill_threshold_bytes: int
     normal: Limit
@@ -55,7 +55,7 @@ class Limits(NamedTuple):
 
 
 class Counts:
-    """What is written to peers, and what limits have done."""
+    """Counters of bytes written to peers, and of what limits have done."""
 
     def __init__(self) -> None:
         self.reset()
@@ -233,11 +233,12 @@ class Pressure:
 
     @property
     def threshold_bytes(self) -> int:
-        """How much of what waits for a session may be in memory."""
+        """How much of a session's backlog may be in memory."""
         return self._spiller.threshold_bytes
 
     def refuses(self, reader: Reader, size_bytes: int) -> bool:
-        """Whether a limit that the user has set forbids what a single turn has to say; the reader is closed then."""
+        """Return whether a limit that the user has set forbids what a single turn has to send; the reader is closed
+        then."""
         limit = self._limits.pubsub if reader.holds_names else self._limits.normal
         if not limit.hard_bytes or size_bytes - FIXED_BUFFER_BYTES - _unweighed_bytes(reader) < limit.hard_bytes:
             return False
@@ -245,8 +246,8 @@ class Pressure:
         return True
 
     def _weight(self, backlog: Backlog) -> int:
-        """What counts towards the limit: every byte, as for Redis, where the user has set it. Our own 1 GB is meant as
-        1 GB of messages, so what stands around them on disk does not count."""
+        """Return what counts towards the limit: every byte, as in Redis, if the user has set it. Our own 1 GB means 1
+        GB of messages, so their overhead on disk does not count."""
         return backlog.total_bytes if self._limits.are_set else backlog.weight_bytes
 
     def _check(self, reader: Reader, backlog: Backlog) -> None:

@@ -53,8 +53,8 @@ def _without_dead(hub: Hub, kind: Kind, name: bytes, route: Route) -> Route:
 
 
 def check_writers(hub: Hub, kind: Kind, name: bytes) -> bool:
-    """Whether what is published there can be written now: for who waits for nobody once it has begun. True if it is
-    retained, too, and so an entry of a topic. Raises StoreError."""
+    """Check that a message published there can be written now, for a caller that cannot wait once it has begun. Returns
+    True if the channel is retained, so that the message becomes an entry. Raises StoreError."""
     hub.look_around()
     route = hub.route(kind, name)
     if route.address is not None and hub.post is not None:
@@ -114,7 +114,7 @@ def _deliver(hub: Hub, route: Route, tails: list[bytes]) -> None:
 
 
 def unsent(route: Route, failure: Exception) -> Exception:
-    """What is said to who has published a run that the turn's end could not bring to other processes."""
+    """Return the error for the publisher of a run that the turn's end could not bring to other processes."""
     address = route.address
     is_heard = route.audiences or route.topic is not None or (address is not None and address.durable)
     return PartlySent(failure) if is_heard else failure

@@ -89,7 +89,7 @@ class Audience:
         return b"".join([b"%b%b\r\n" % (prefix, tail) for tail in tails for prefix in form])
 
     def framing_bytes(self, tails: list[bytes], data: bytes) -> int:
-        """How many bytes of the encoded run are not payload."""
+        """Return how many bytes of the encoded run are not payload."""
         payload_bytes = sum([len(tail) - tail.index(b"\n") - 1 for tail in tails])
         return len(data) - len(self.form) * payload_bytes
 
@@ -105,7 +105,7 @@ class Address(NamedTuple):
 
 
 class Route:
-    """Where a message to one name goes, as long as nobody's subscriptions change."""
+    """The receivers of a message to one name, as long as nobody's subscriptions change."""
 
     __slots__ = ("address", "audiences", "name", "receivers", "receivers_here", "reply", "tails", "topic")
 
@@ -134,7 +134,7 @@ NOBODY: Final = Route([])
 def build_audiences(
     name: bytes, kind: Kind, holders: Iterable[Session], matches: list[tuple[bytes, Iterable[Session]]]
 ) -> list[Audience]:
-    """Who receives a message to `name`: its own holders, then those of each pattern that matches it."""
+    """Return the receivers of a message to `name`: its own holders, then those of each pattern that matches it."""
     received: dict[Session, list[bytes]] = {}
     frames: dict[tuple[int, bytes | None], bytes] = {}
     for session in holders:

@@ -21,7 +21,7 @@ _NO_NAMES: Final[Names] = {}
 
 
 class DurableFeed(Protocol):
-    """What a session is given out of a durable subscriber's mailbox."""
+    """The feed that gives a session the messages of its durable subscriber's mailbox."""
 
     durable: Durable
     """Whose mailbox it is."""
@@ -95,7 +95,7 @@ class Session:
 
     @property
     def holds_names(self) -> bool:
-        """Whether any message may come for this session."""
+        """True if any message may come for this session."""
         names = self.names
         return bool(names[0] or names[1] or names[2] or self.follows)
 
@@ -120,21 +120,21 @@ class Session:
 
     @property
     def takes_more(self) -> bool:
-        """Whether its peer has taken all so far, and is still there."""
+        """True if its peer has taken everything so far, and is still there."""
         return not self.said
 
     def unacknowledged_bytes(self) -> int:
-        """How much of what was said to it has not surely arrived at its peer."""
+        """Return how many bytes sent to it may not have arrived at its peer."""
         return sum(map(len, self.said))
 
     @property
     def reads_are_known(self) -> bool:
-        """Whether `unacknowledged_bytes`, when it was asked last, counted what its peer has not read, too."""
+        """True if the last `unacknowledged_bytes` also counted what its peer has not read."""
         return True
 
     @property
     def was_cut(self) -> bool:
-        """Whether its connection was broken off, so that its peer may not have read what had arrived there."""
+        """True if its connection was broken off, so that its peer may not have read what had arrived there."""
         return False
 
     def let_go(self) -> None:

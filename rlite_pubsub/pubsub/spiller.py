@@ -43,7 +43,7 @@ class SpillStore(Protocol):
         """Remove a mailbox with all that is in it."""
 
     def owes(self, session_id: int) -> bool:
-        """Whether something was taken that is still to be removed."""
+        """Return whether something was taken that must still be removed."""
 
 
 class Spiller:
@@ -167,7 +167,7 @@ class MailboxSpillStore:
         self._taken.pop(session_id, None)
 
     def owes(self, session_id: int) -> bool:
-        """Whether something was taken that is still to be removed."""
+        """Return whether something was taken that must still be removed."""
         return session_id in self._taken
 
     def _mailbox(self, session_id: int) -> Mailbox:

@@ -105,7 +105,7 @@ class Subscriber:
         self.store.routes.announce(self.store.live.write(work, freeing=True), patterns=False)
 
     def _adds(self, txn: Txn, counts: Mapping[tuple[str, bytes], int]) -> bool:
-        """Whether any of these counts is more than is recorded."""
+        """Return whether any of these counts is higher than the recorded one."""
         return any(
             count > dict(receivers.subscribers(txn, receivers.DATABASES[database], name)).get(self.id, 0)
             for (database, name), count in counts.items()

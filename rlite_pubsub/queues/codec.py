@@ -1,4 +1,4 @@
-"""What a queue's values are to a program: bytes, text, JSON or MessagePack; in the store they are bytes.
+"""The types of a queue's values: bytes, text, JSON or MessagePack; in the store they are bytes.
 
 Promise: a value that a codec cannot have written is an error where it is read (Undecodable), with its id; its place is
 taken, as that of any other, so that a worker can go on behind it.

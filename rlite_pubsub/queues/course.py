@@ -1,4 +1,4 @@
-"""Which member of a sharded whole has a queue, as the servers' redirects say it; without I/O, for both Queues.
+"""Finding the member of a sharded whole that has a queue, by the servers' redirects; without I/O, for both Queues.
 
 A store that is not sharded redirects nobody, so nothing of this is asked there.
 """
@@ -28,7 +28,7 @@ class RedirectTarget(NamedTuple):
 
 
 class Course:
-    """Where the requests about one queue go."""
+    """The members to which the requests about one queue go."""
 
     def __init__(self) -> None:
         self.at: RedirectTarget | None = None

@@ -28,7 +28,8 @@ class Item:
 
     @property
     def value(self) -> Any:
-        """What was pushed. Raises KeyError for what is no queue's, and Undecodable for what another codec wrote."""
+        """The pushed value. Raises KeyError for an entry that no queue has written, and Undecodable for one of another
+        codec."""
         packed = dict(self.pairs)[_VALUE]
         try:
             return self.codec.decode(packed)
@@ -48,7 +49,7 @@ def item_of(reply: Any, codec: Codec = BYTES) -> Item:
 
 
 def start_of(start: Start) -> str | bytes:
-    """In the words of QUEUE.SUBSCRIBER. Raises TypeError and ValueError."""
+    """Return a start in the words of QUEUE.SUBSCRIBER. Raises TypeError and ValueError."""
     if isinstance(start, datetime):
         if start.tzinfo is None:
             raise ValueError("a start must be a datetime with a time zone")

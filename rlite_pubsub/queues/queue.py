@@ -60,7 +60,7 @@ class Queue:
         return statuses_of(self._do("QUEUE.LIST", self.name))
 
     def __len__(self) -> int:
-        """How many items its history contains."""
+        """Return how many items its history contains."""
         return int(self._do("XLEN", self.name))
 
     def delete(self) -> bool:

@@ -1,6 +1,6 @@
-"""What queues and their subscribers ask of the store, and what its answers mean, with an event loop and without one.
+"""The requests of queues and their subscribers, and the meaning of the answers, with an event loop and without one.
 
-A subscriber's id says which queue is whose: `orders:worker`, each part percent-encoded, so that any name can be in it.
+A subscriber's id names its queue and itself: `orders:worker`, each part percent-encoded, so that any name can be in it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WAIT_MS = 5000
 
 @dataclass(frozen=True, slots=True)
 class SubscriberStatus:
-    """What is known of one."""
+    """The status of one subscriber."""
 
     name: str
     position: str

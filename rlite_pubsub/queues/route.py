@@ -12,7 +12,7 @@ from rlite_pubsub.queues.course import Course, RedirectTarget, Trip, addresses_i
 
 
 class QueueRoute:
-    """What asks for a queue and its subscribers."""
+    """Sends the requests of a queue and its subscribers."""
 
     def __init__(self, client: redis.Redis) -> None:
         self.client = client
@@ -21,7 +21,7 @@ class QueueRoute:
         self._others: dict[RedirectTarget, redis.Redis] = {}
 
     def ask(self, *words: Any) -> Any:
-        """What the member that has the queue answers. Raises RedisError."""
+        """Return the answer of the member that has the queue. Raises RedisError."""
         trip = self._course.begin()
         while True:
             try:

@@ -36,7 +36,7 @@ class Subscriber:
 
     @property
     def id(self) -> str:
-        """What `get_subscriber` finds it by, in any process."""
+        """The id by which `get_subscriber` finds it, in any process."""
         return subscriber_id(self.queue, self.name)
 
     def pop(self, timeout: float | None = 0.0) -> Item | None:
@@ -89,7 +89,7 @@ class Subscriber:
         self.close()
 
     def _take(self, timeout: float | None, count: int | None) -> Any:
-        """What QUEUE.POP answers in the end."""
+        """Return QUEUE.POP's final answer."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left_ms = None if deadline is None else int((deadline - time.monotonic()) * 1000)

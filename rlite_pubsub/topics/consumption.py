@@ -91,7 +91,7 @@ class Consumption(PushedLine[Consumed]):
         return [self._entry(text(entry_id), pairs) for entry_id, pairs in frame[4]]
 
     def _history(self, connection: Any) -> Iterator[Consumed]:
-        """What is pending with the consumer, without what it has been given here."""
+        """Yield the consumer's pending entries, without those given to it here."""
         after = "0-0"
         while True:
             connection.send_command(
@@ -118,7 +118,7 @@ class Consumption(PushedLine[Consumed]):
 
 
 def _answer(connection: Any) -> Any:
-    """What comes next. Raises ResponseError."""
+    """Return the next answer. Raises ResponseError."""
     reply = connection.read_response(push_request=True)
     if isinstance(reply, ResponseError):
         raise reply

@@ -28,7 +28,7 @@ class Entry:
 
     @property
     def fields(self) -> dict[bytes, bytes]:
-        """By field; if a field repeats, its last value."""
+        """The values by field; if a field repeats, its last value."""
         return dict(self.pairs)
 
     @property
@@ -53,7 +53,7 @@ class Gap:
 
 
 def start_of(since: Since) -> str:
-    """In the words of TOPIC.SUBSCRIBE. Raises TypeError and ValueError."""
+    """Return a start in the words of TOPIC.SUBSCRIBE. Raises TypeError and ValueError."""
     if since is None:
         return "$"
     if isinstance(since, datetime):
@@ -80,10 +80,10 @@ def pairs_of(flat: Iterable[bytes | str]) -> tuple[tuple[bytes, bytes], ...]:
 
 
 def text(word: bytes | str) -> str:
-    """Whether the client decodes or not."""
+    """Return a word as text, whether the client decodes or not."""
     return word.decode(errors="surrogateescape") if isinstance(word, bytes) else word
 
 
 def raw(word: bytes | str) -> bytes:
-    """Whether the client decodes or not."""
+    """Return a word as bytes, whether the client decodes or not."""
     return word if isinstance(word, bytes) else word.encode(errors="surrogateescape")

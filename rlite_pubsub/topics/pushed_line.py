@@ -49,7 +49,7 @@ class PushedLine(Generic[Item]):
         raise NotImplementedError
 
     def take(self, frame: Any) -> Iterable[Item]:
-        """What was pushed."""
+        """Return the items in a push."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Item]:

@@ -80,7 +80,7 @@ class Subscription(PushedLine[Entry]):
 
     @property
     def positions(self) -> dict[str, str]:
-        """By topic, the id after which it would continue. Pass them to `subscribe` as `since` to do so later."""
+        """The id of each topic after which it would continue. Pass them to `subscribe` as `since` to do so later."""
         return dict(self._positions.ids)
 
     def greet(self, connection: Any) -> list[Entry]:
