@@ -35,7 +35,7 @@ class ThreadLineParser(_HiredisParser):
     """redis-py's parser, which reads from a line and copies nothing on the way."""
 
     def can_read(self, timeout: float | None = 0) -> bool:
-        """Whether there is something, waiting for it so long; None waits forever."""
+        """Return whether there is something to read, waiting this long for it; None waits forever."""
         reader = self._reader
         if not reader:
             raise ConnectionError(CLOSED)
@@ -104,7 +104,7 @@ class StoreConnection(UnixDomainSocketConnection):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing but a request and its reply is to be expected of it."""
+        """True if only a request and its reply are expected of it."""
         line: Any = self._sock
         if line is None or self.health_check_interval or self._parser._reader.has_data() or not line.host.is_open:
             return False

@@ -1,6 +1,6 @@
-"""What can go wrong without a server, in redis-py's family of exceptions.
+"""The errors of a program without a server, in redis-py's family of exceptions.
 
-None of them is a ConnectionError: trying again, as redis-py does with those, mends nothing here.
+None of them is a ConnectionError: redis-py retries those, which would not help here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a program that has opened the store itself is handed of its durable subscriber's mailbox, message by message.
+"""Handing a program that has opened the store itself the messages of its durable subscriber's mailbox, one by one.
 
 There is no kernel between that could acknowledge anything, so a message has *arrived* when the program comes back: when
 the `get_message` (or the step of `listen`) that returned it is followed by another, or by its closing. So
@@ -95,7 +95,7 @@ class HandedFeed(Feed):
             self.reader = threading.get_ident()
 
     def come_back(self) -> bool:
-        """What was in hand has arrived. False if there was nothing."""
+        """Note that the message in hand has arrived. Returns False if there was none."""
         if not self._in_hand_bytes:
             return False
         self._in_hand_bytes = 0
@@ -125,7 +125,7 @@ class HandedFeed(Feed):
         return False
 
     def withdraw(self) -> None:
-        """What was not handed over is not said: it stays in the mailbox."""
+        """Leave what was not handed over in the mailbox."""
         session = cast("Handed", self.session)
         session.outbox.withdraw(set(map(id, self._said)))
         if self.ended_because:
@@ -178,7 +178,7 @@ SETTLE_SECONDS = 0.01
 
 
 class Handing:
-    """What becomes of mailboxes as the program comes back. All methods are called under the host's lock."""
+    """Updates mailboxes as the program comes back. All methods are called under the host's lock."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a connection has in the place of a socket: requests go in, and bytes in wire format come out.
+"""A connection's replacement for a socket: requests go in, and bytes in wire format come out.
 
 Bytes, because they are what is shared: a batch of messages is encoded and joined once for all who receive it, in this
 process or another, can wait on disk, and is parsed in C. Requests are never bytes: they go to the command table as they
@@ -37,8 +37,8 @@ class Line:
 
     @property
     def is_held_up(self) -> bool:
-        """Whether a request waits for another process that is in the middle of writing. It is answered once its
-        patience is over: to send it once more would only begin that anew."""
+        """True if a request waits for another process that is writing. It is answered once its patience is over:
+        sending it again would only restart the wait."""
         from rlite_pubsub.engine.waits.writer_wait import HELD_UP  # who only publishes needs none of it
 
         return self.session.blocked is HELD_UP
@@ -97,7 +97,8 @@ class ThreadLine(Line):
             return session.take()
 
     def receive(self, timeout_s: float | None) -> bytes | None:
-        """What has come; nothing (b"") if the session was closed, None if the time is up. None waits forever."""
+        """Return what has come; nothing (b"") if the session was closed, None on a timeout. A timeout of None waits
+        forever."""
         host, session = self.host, self.session
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         rung = True

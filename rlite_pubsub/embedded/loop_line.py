@@ -109,7 +109,7 @@ class LoopLine(Line):
     # -- as a StreamReader
 
     async def read(self, size: int = -1) -> bytes:
-        """What has come, however much it is; nothing if the session was closed. A wait may be cancelled."""
+        """Return what has come, however much it is; nothing if the session was closed. A wait may be cancelled."""
         host, session = self.host, self.session
         while True:
             self.check()
@@ -148,7 +148,7 @@ class LoopLine(Line):
             self.session.cease_waiting()
 
     def at_eof(self) -> bool:
-        """Whether it is closed, with nothing left to read."""
+        """Return whether it is closed, with nothing left to read."""
         return not self.session.is_open and not self.session.outbox.inbox
 
     @property

@@ -1,6 +1,7 @@
-"""What the first who opens a store in a process may say of it: `store_quota` and `appendfsync`, a server's directives.
+"""The options of a store's first opener in a process: `store_quota` and `appendfsync`, a server's directives.
 
-They hold for the process, as long as it has the store open. Who opens the folder once more says the same, or nothing.
+They hold for the process, as long as it has the store open. Later openers of the folder must give the same options, or
+none.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class StoreOptions(NamedTuple):
         )
 
     def contradiction(self, store: Store) -> str:
-        """What is not as it is asked for here; empty if nothing is."""
+        """Return how the options contradict an open store; empty if they do not."""
         data = store.data
         if self.durability is not None and data.durability != self.durability:
             return f"with appendfsync {data.durability}, not {self.durability}"

@@ -150,7 +150,7 @@ class Service:
 
     @property
     def allows_short_way(self) -> bool:
-        """Whether nobody watches, holds, restricts or measures single commands. Any command may change that."""
+        """True if nobody watches, delays, restricts or measures single commands. Any command may change that."""
         return self.engine.quiet and self.engine.users.limits is None
 
     def _withhold(self, replies: Acknowledged) -> None:
@@ -168,7 +168,7 @@ class Service:
             take_back(replies, failure)
 
     def end_turn(self) -> None:
-        """What is left to do after the hub's turn has ended."""
+        """Do what is left to do after the hub's turn has ended."""
         now = time.monotonic()
         if now >= self._cron_due:
             self._cron_due = now + CRON_SECONDS

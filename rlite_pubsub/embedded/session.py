@@ -78,7 +78,7 @@ class EmbeddedSession(CommandSession):
 
     @property
     def is_held(self) -> bool:
-        """Whether its requests must wait."""
+        """True if its requests must wait."""
         return self._held is not None
 
     def hold(self, requests: list[list[bytes]]) -> None:
@@ -101,7 +101,7 @@ class EmbeddedSession(CommandSession):
     # -- out
 
     def take(self) -> bytes:
-        """What has come, oldest first, in chunks where it is much; empty if there is nothing."""
+        """Return what has come, oldest first, in chunks if it is much; empty if there is nothing."""
         outbox = self.outbox
         if isinstance(self.feed, HandedFeed):
             self._handing.tend(self, self.feed)
@@ -156,7 +156,7 @@ class EmbeddedSession(CommandSession):
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for input."""
+        """True if somebody waits for input."""
         return self._wake is not None
 
     # -- end
@@ -181,7 +181,8 @@ class EmbeddedSession(CommandSession):
         self.ended_by = why
 
     def take_end(self) -> Exception | None:
-        """What its program must hear of its end. That it was cut off is said once, and then the program may go on."""
+        """Return what the program must learn about its end. That it was cut off is reported once; then the program may
+        go on."""
         why = self.ended_by
         if isinstance(why, CutOff):
             self.ended_by = None

@@ -1,4 +1,4 @@
-"""What ends a wait: another thread of this process, or the time.
+"""The ends of a wait: another thread of this process, or the time.
 
 A thread is woken by a descriptor, to be polled along with others; a forked child closes its copies, for on Linux both
 would be one counter. Without an event loop, what is to be done later is done by the next thread that waits or makes a

@@ -1,5 +1,4 @@
-"""What takes long to find out is found out less often: it may take so much of the time, and until then
-what was found holds."""
+"""A slow look-up runs less often: it may take this share of the time, and until then the last result stands."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ class Budgeted(Generic[T]):
         self._seconds = 0.0
 
     def __call__(self, share: float = WATCHED) -> T:
-        """What is known; looked up anew where that is within this share of the time."""
+        """Return the result, computed anew if that fits into this share of the time."""
         began = perf_counter()
         if self._found is None or began >= self._looked_at + self._seconds / share:
             self._found = self._look()

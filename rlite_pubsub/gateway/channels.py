@@ -99,7 +99,7 @@ def _switch(word: str) -> bool:
 
 
 class _Asked(NamedTuple):
-    """What a list of names is to have."""
+    """What a list of names must contain."""
 
     span: ListSpan
     sort: str

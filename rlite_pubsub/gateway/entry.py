@@ -58,7 +58,7 @@ def fields(entry: bytes, *, is_binary: bool = False) -> dict[str, object]:
 
 
 def name(entry_id: Id) -> bytes:
-    """What the id is called."""
+    """Return the name of the id."""
     return entry_ids.text(entry_id)
 
 
@@ -133,7 +133,7 @@ def _encoded(text: str, what: str) -> bytes:
 
 
 def decoded(text: bytes, what: str) -> bytes:
-    """What base64 stands for. Raises Problem."""
+    """Return the decoded base64. Raises Problem."""
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except binascii.Error as failure:

@@ -1,4 +1,4 @@
-"""What a server knows itself, for all who tell it: metrics, and the samples that the page draws."""
+"""A server's own figures, for metrics and for the samples that the page draws."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ServerFigures(NamedTuple):
-    """Where they are read."""
+    """Where the figures are read."""
 
     clock: Callable[[], float]
     started_at: float

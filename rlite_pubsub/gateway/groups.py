@@ -401,7 +401,7 @@ def _place(after: str) -> tuple[bytes, bytes]:
 
 
 def _name(group: Group) -> str:
-    """What `after` has, which has to be any two names at once."""
+    """Return the name for `after`, which joins any two names."""
     return f"{quote_from_bytes(group.topic.name, safe='')}/{quote_from_bytes(group.name, safe='')}"
 
 

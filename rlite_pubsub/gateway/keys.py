@@ -108,7 +108,7 @@ class KeysResource:
         }
 
     async def _seen(self, request: Request, db: int, names: list[bytes]) -> list[dict[str, object]]:
-        """What is to be told of each that is there yet."""
+        """Return the description of each key that still exists."""
         types = (await self._in(request, db, *[(b"type", name) for name in names]))[1:]
         there = [(name, type) for name, type in zip(names, types, strict=True) if type in _SIZES]
         words = [part for name, type in there for part in ((b"pttl", name), (_SIZES[type], name))]

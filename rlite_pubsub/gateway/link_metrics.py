@@ -1,4 +1,4 @@
-"""What `/metrics` says of the links of the store to other servers, labelled by their names.
+"""The lines of `/metrics` on the store's links to other servers, labelled by their names.
 
 Every server of the store reports them: take the maximum over servers, not the sum.
 """

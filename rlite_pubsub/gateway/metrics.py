@@ -350,7 +350,7 @@ def of_topics(keyspace: Keyspace) -> Iterator[Metric]:
 
 
 def of_durables(entries: Sequence[CensusEntry], now_ms: int) -> Iterator[Metric]:
-    """What waits for each durable subscriber."""
+    """Yield how much waits for each durable subscriber."""
     lines = NamedLines(
         "durable_subscriber",
         ["subscriber"],

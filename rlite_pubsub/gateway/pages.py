@@ -49,7 +49,7 @@ class PageFile(NamedTuple):
 
 
 class Pages:
-    """What is asked for by a browser, and is no part of the API."""
+    """What browsers ask for beside the API."""
 
     def __init__(self) -> None:
         self._files = _files()

@@ -42,8 +42,8 @@ _STREAM_TYPE = STREAM.encode()
 
 
 def last_event_id(request: Request, said: str) -> str | None:
-    """Where a reader goes on: its header, which is newer than the query (`said`) of who comes back; None: it says
-    nothing."""
+    """Return where a reader goes on: its header is newer than the query (`said`) of a reconnecting client; None if it
+    has neither."""
     found = header(request.scope, b"last-event-id")
     return found.decode(errors="replace") if found else said or None
 
@@ -161,7 +161,7 @@ _FIELDS = {"type": "object", "additionalProperties": BYTES}
 
 
 class _Search(NamedTuple):
-    """What is looked for in entries."""
+    """What is searched for in entries."""
 
     field: str
     text: str

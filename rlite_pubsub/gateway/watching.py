@@ -116,7 +116,7 @@ class LiveSamples:
     # -- one sample
 
     def sample(self, lag_seconds: float) -> Sample:
-        """What there is to know now, for somebody who looks on."""
+        """Return a sample of the present, for somebody who is watching."""
         found = {**self._sampled(lag_seconds, WATCHED), **self._of_info()}
         found["connections"] = self._figures.connections(True)
         found["version"] = __version__

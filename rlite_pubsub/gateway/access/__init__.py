@@ -1,1 +1,1 @@
-"""Whom HTTP lets in: tokens, users, origins."""
+"""Access over HTTP: tokens, users, origins."""

@@ -1,4 +1,4 @@
-"""Whom HTTP lets in, and which pages' scripts may look at the answers.
+"""Access over HTTP, and which pages' scripts may see the answers.
 
 Promises:
  - A client is a user of the server, and may do what that user may, or presents a token of `http-tokens`, and may no
@@ -164,7 +164,7 @@ class Guard:
         raise Problem(401, "Authentication required", detail, [_CHALLENGE])
 
     def _shown(self, scope: Scope) -> User | None:
-        """Whom a certificate shows, where that counts."""
+        """Return the user that a certificate shows, if certificates count."""
         name = scope.get("tls_name")
         if name is None or self._settings["tls-auth-clients-user"] != b"cn":
             return None
@@ -220,7 +220,7 @@ class Guard:
 
 
 def _is_open(path: str) -> bool:
-    """Whether anybody may see it."""
+    """Return whether anybody may see the path."""
     return path in PROBES or path == PAGE or path.startswith(PAGE_FILES)
 
 
@@ -248,8 +248,8 @@ def _is_local(scope: Scope) -> bool:
 
 
 def _is_named_locally(scope: Scope) -> bool:
-    """Whether the host is an address or localhost: a page whose own name was made to mean this machine (DNS rebinding)
-    says that name."""
+    """Return whether the host is an address or localhost: a page whose own name was made to resolve to this machine
+    (DNS rebinding) sends that name."""
     host = (header(scope, b"host") or b"localhost").decode("latin-1").lower()
     name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
     if name == "localhost" or name.endswith(".localhost"):

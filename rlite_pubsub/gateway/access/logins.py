@@ -36,7 +36,7 @@ class Login:
 
 
 class Logins:
-    """Who is logged in to one server's page."""
+    """The logins of one server's page."""
 
     def __init__(self, users: Users, clock: Callable[[], float]) -> None:
         self._users = users
@@ -52,7 +52,7 @@ class Logins:
         return token
 
     def user(self, token: bytes) -> User | None:
-        """Whose token it is; None: nobody's, or nobody's any more."""
+        """Return the user of a token; None if it belongs to nobody, or has expired."""
         if not token.startswith(PREFIX):
             return None
         digest = _digest(token)
@@ -69,7 +69,7 @@ class Logins:
         return user
 
     def end(self, token: bytes) -> bool:
-        """Whether there was such a session."""
+        """End a session; return whether it existed."""
         return self._by_digest.pop(_digest(token), None) is not None
 
 

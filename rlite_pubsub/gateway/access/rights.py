@@ -1,4 +1,4 @@
-"""What HTTP clients may do: a token by its line of a file, a user of the server by its rules.
+"""The rights of HTTP clients: a token's come from its line of a file, a server user's from its rules.
 
     # a comment
     TOKEN read orders.* events write orders.new
@@ -73,16 +73,16 @@ class Names(NamedTuple):
     patterns: tuple[bytes, ...] = ()
 
     def cover(self, name: bytes) -> bool:
-        """Whether a name is one of them."""
+        """Return whether a name is one of them."""
         return any(Glob(pattern).matches(name) for pattern in self.patterns)
 
     def cover_pattern(self, pattern: bytes) -> bool:
-        """Whether all names of this pattern surely are."""
+        """Return whether all names of this pattern surely are."""
         return pattern in self.patterns or _ALL in self.patterns
 
 
 class Rights(NamedTuple):
-    """What a token may."""
+    """The rights of a token."""
 
     read: Names = Names()
     write: Names = Names()
@@ -101,7 +101,7 @@ class TokenFile:
         self._tokens = load(path)
 
     def rights(self, token: bytes) -> Rights | None:
-        """What it may; None: it is none of them."""
+        """Return the rights of a token; None if it is not one."""
         self._reread()
         return self._tokens.get(digest(token))
 
@@ -148,7 +148,7 @@ def load(path: Path) -> dict[bytes, Rights]:
 
 
 def digest(token: bytes) -> bytes:
-    """What is kept of a token: a look-up by it tells nothing of how nearly a guess has met."""
+    """Return what is kept of a token: looking it up reveals nothing about how close a guess is."""
     return hashlib.sha256(token).digest()
 
 
@@ -166,7 +166,7 @@ def _rights(words: Iterable[bytes], number: int) -> Rights:
 
 
 def refused(user: User, scope: Scope) -> MissingRight | None:
-    """What this user lacks for this request; None: nothing."""
+    """Return what this user lacks for this request; None: nothing."""
     if user.is_unrestricted or scope["target"].path == SESSION:
         return None
     target: RequestTarget = scope["target"]
@@ -180,7 +180,7 @@ def refused(user: User, scope: Scope) -> MissingRight | None:
 
 
 def _requests(target: RequestTarget, scope: Scope, is_read: bool) -> Iterator[list[bytes]]:
-    """What a Redis client would say for it."""
+    """Yield the requests that a Redis client would send for it."""
     name = target.name
     if target.path.startswith(CONNECTIONS):
         yield _CLIENTS if is_read else _KILL
@@ -201,7 +201,7 @@ def _requests(target: RequestTarget, scope: Scope, is_read: bool) -> Iterator[li
 
 
 def _reading(key: bytes) -> list[list[bytes]]:
-    """What shows a key, of whatever type it is."""
+    """Return the requests that show a key, of whatever type."""
     return [
         [b"type", key],
         [b"pttl", key],
@@ -215,7 +215,7 @@ def _reading(key: bytes) -> list[list[bytes]]:
 
 
 def _changes(command: bytes) -> bool:
-    """Whether it is for those who may write."""
+    """Return whether a command needs the right to write."""
     return command in _CHANGING or "write" in TABLE.commands[command].flags
 
 
@@ -232,8 +232,8 @@ class Caller(NamedTuple):
         return self.user.name.decode(errors="backslashreplace") if self.user is not None else None
 
     def may(self, *words: bytes) -> bool:
-        """Whether a request of a Redis client with these words, the first of which is a command with a key, would be
-        granted."""
+        """Return whether a Redis client's request with these words, the first of which is a command with a key, would
+        be granted."""
         if self.user is not None:
             return self.user.is_unrestricted or refusal_of(self.user, TABLE.commands[words[0]], list(words)) is None
         names = self._names(_changes(words[0]))
@@ -257,7 +257,7 @@ class Caller(NamedTuple):
         return [event.text_of(pattern) for pattern in found]
 
     def sees_all(self) -> bool:
-        """Whether it may read whatever there is."""
+        """Return whether it may read everything."""
         if self.user is None:
             return self._names(is_write=False).cover_pattern(_ALL)
         return self.user.is_unrestricted or _refused_all(self.user, READ) is None
@@ -268,7 +268,7 @@ class Caller(NamedTuple):
 
 
 def _refused_all(user: User, mode: int) -> MissingRight | None:
-    """What it lacks for looking at, or changing, whatever there is."""
+    """Return what a user lacks for reading, or changing, everything."""
     words = [b"psubscribe", _ALL] if mode == READ else [b"publish", _ALL, b""]
     selectors = user.all_selectors
     if refusal_of(user, TABLE.commands[words[0]], words) is not None:

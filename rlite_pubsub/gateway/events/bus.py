@@ -50,7 +50,7 @@ TYPE_MATCHER = Several(
 
 
 class EventsResource:
-    """That of one server."""
+    """The events of one server."""
 
     def __init__(self, posting: Posting, streams: Streams) -> None:
         self._posting = posting

@@ -57,7 +57,7 @@ class LostPlace(NamedTuple):
 
 
 class LogPage(NamedTuple):
-    """What comes after a reader's place."""
+    """The events after a reader's place."""
 
     data: bytes
     after: Id
@@ -99,7 +99,7 @@ class EventLog:
         return self._read(lambda _, topic: entry_ids.MIN if topic is None else topic.last_id)
 
     def loss(self, after: Id) -> LostPlace | None:
-        """Whether a reader may go on from here: None if so. Raises StoreError."""
+        """Return the place from which a reader must go on, if it has lost something; None if not. Raises StoreError."""
         return self._read(lambda txn, topic: self._lost(txn, topic, after))
 
     def earliest(self) -> Id:
@@ -111,7 +111,7 @@ class EventLog:
         return await fetched(self._keyspace, lambda: self.page(after, matcher))
 
     def page(self, after: Id, matcher: Matcher | None) -> LogPage:
-        """What comes next. Raises StoreError."""
+        """Return the next page. Raises StoreError."""
         place = after, None if matcher is None else matcher.patterns
         page = self._pages.get(place)
         if page is None:

@@ -1,4 +1,4 @@
-"""Which types a reader wants: regular expressions, of which one must be found in the type.
+"""The types of events that a reader wants: regular expressions, one of which must be found in the type.
 
 They are RE2's: no pattern takes more than linear time, and one that RE2 can't promise that for is refused, as is one
 that would take much memory. A line can be steep all the same: programs have a length, a long type is looked at as far
@@ -55,11 +55,11 @@ class Matcher:
 
     @property
     def is_tired(self) -> bool:
-        """Whether others should have a turn."""
+        """True if others should have a turn."""
         return self._spent_seconds > STRETCH_SECONDS
 
     def matches(self, type: bytes) -> bool:
-        """Whether the reader wants events of this type."""
+        """Return whether the reader wants events of this type."""
         known = self._known.get(type)
         if known is None:
             began = self._clock()

@@ -142,7 +142,7 @@ class Posting:
 
 
 def _refusal(topic: bytes, reply: bytes) -> PostRefused:
-    """What XADD's error means."""
+    """Return the meaning of XADD's error."""
     text = reply[1:-2].decode(errors="replace")
     if text.startswith("WRONGTYPE"):
         return WrongType(f"The key {ascii(topic)[1:]} of database {event.DATABASE} is something else.")

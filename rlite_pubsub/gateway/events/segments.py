@@ -1,4 +1,5 @@
-"""How much of the events is kept: this many segments of such a size. What is too much goes soon, oldest first."""
+"""The retention of events: this many segments of this size. What is too much is soon removed, oldest first. What is too
+much goes soon, oldest first."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class EventSegments:
             settings.on_change(name, lambda _: self.limit_soon())
 
     def limit(self) -> None:
-        """In this turn."""
+        """Trim in this turn."""
         size_bytes = self._settings["events-segments"] * self._settings["events-segment-size"]
         if not size_bytes:
             return
@@ -42,7 +43,7 @@ class EventSegments:
             self._retention.set_own(topic, wanted)
 
     def limit_soon(self) -> None:
-        """In a turn of its own, where nobody else is about to have one."""
+        """Trim in a turn of its own, if nobody else is about to have one."""
         if self._settings["events-segments"]:
             self.limit()
             self._turn_soon()

@@ -1,5 +1,5 @@
-"""Where every request comes in: access is checked, and the request is passed to its handler. What is not declared is
-left to the pages.
+"""The entrance of every request: access is checked, and the request is passed to its handler. Undeclared paths are left
+to the pages. What is not declared is left to the pages.
 
 Promise: by one reading of the path (target.py) a request is both let in and answered, so that no name can be taken for
 another between the two.

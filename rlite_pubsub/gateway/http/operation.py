@@ -1,4 +1,4 @@
-"""What can be asked of the API, declared beside what answers it: routes, OPTIONS, and the OpenAPI document follow.
+"""The operations of the API, declared beside the code that answers: routes, OPTIONS, and the OpenAPI document follow.
 
     @serves("GET", "/api/patterns", "Patterns with subscribers", parameters=(MATCH,), answers=as_json(PATTERNS))
     async def _patterns(self, request: Request) -> object: …
@@ -41,7 +41,7 @@ class Request:
 
     @property
     def query(self) -> list[tuple[str, str]]:
-        """What stands behind the `?`. Raises Problem."""
+        """The part after the `?`. Raises Problem."""
         if self._query is None:
             self._query = parameters(self.scope["query_string"])
         return self._query

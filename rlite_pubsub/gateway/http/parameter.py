@@ -1,7 +1,7 @@
-"""What may stand in a query: each is declared once, and both read and described by that.
+"""The parameters of a query: each is declared once, and is read and described by that declaration.
 
-A value that its schema does not have is refused, and so is one that is said twice where there is one. Names that are
-not declared are passed over: clients add some of their own.
+A value outside its schema is refused, and so is a repeated one where only one is allowed. Undeclared names are ignored:
+clients add some of their own.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ ENCODING = Parameter(
 
 
 class ListSpan(NamedTuple):
-    """Which part of a list is asked for."""
+    """The part of a list that is asked for."""
 
     match: str
     after: str

@@ -54,7 +54,7 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 
 
 def parameters(query: bytes) -> list[tuple[str, str]]:
-    """What stands behind the `?`. Raises Problem."""
+    """Return the parameters after the `?`. Raises Problem."""
     try:
         return parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS)
     except ValueError as failure:
@@ -62,7 +62,7 @@ def parameters(query: bytes) -> list[tuple[str, str]]:
 
 
 async def whole_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
-    """What the request carries. Raises Problem where that is too much; the rest is not waited for."""
+    """Return the body of a request. Raises Problem if it is too large; the rest is not waited for."""
     said = header(scope, b"content-length")
     if said is not None and said.isdigit() and int(said) > max_bytes:
         raise _too_large(max_bytes)

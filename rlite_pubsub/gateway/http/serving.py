@@ -132,7 +132,7 @@ class HttpConnection(HttpToolsProtocol):
         self._refuse(Problem(400, "Bad request", msg))
 
     def _refuse(self, problem: Problem) -> None:
-        """What can't be read is answered, unless another answer is under way."""
+        """Answer a request that cannot be read, unless another answer is under way."""
         if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
             head = b"HTTP/1.1 %d %b\r\ncontent-type: application/problem+json\r\ncontent-length: %d\r\n"
             said = head % (problem.status, problem.title.encode(), len(problem.body))
@@ -202,7 +202,7 @@ class _Config(uvicorn.Config):
         self._settings = settings
 
     def body_seconds(self) -> float:
-        """How long the body of a request may take."""
+        """Return how long the body of a request may take."""
         return float(self._settings["http-body-timeout"])
 
 

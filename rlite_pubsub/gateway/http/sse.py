@@ -1,4 +1,4 @@
-"""What goes out as Server-Sent Events, as bytes. No I/O.
+"""Encoding Server-Sent Events, as bytes. No I/O. No I/O.
 
 Promise: whatever is in a type, an id or a body, a reader finds exactly one event with exactly these, and no field or
 event more. A body may have any number of lines. The format knows no difference between CR LF, CR and LF, and ends
@@ -28,12 +28,12 @@ def event(type: bytes, id: bytes, body: bytes) -> bytes:
 
 
 def retry(milliseconds: int) -> bytes:
-    """How long a reader shall wait before it comes back."""
+    """Return the field that says how long a reader waits before it reconnects."""
     return b"retry: %d\n\n" % milliseconds
 
 
 def position(id: bytes) -> bytes:
-    """Where a reader is, which has got no event yet: what it asks for when it comes back."""
+    """Return the field with the place of a reader that has no event yet: it asks for this when it reconnects."""
     return b"id: %b\n\n" % id.translate(_BLANKS)
 
 

@@ -1,4 +1,4 @@
-"""What a path is about: the one reading of it, by which a request is both let in and served.
+"""The meaning of a path: read once, so that a request is let in and served by the same reading.
 
 A path is split at its `/` before anything in it is decoded, so that a name may have any bytes: `a%2Fb` is one name, and
 `%FF` one that is no text. A `/` that is not encoded belongs to the name, too, wherever that leaves no doubt: what ends
@@ -39,7 +39,7 @@ _HALF_ESCAPED = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 class RequestTarget(NamedTuple):
-    """Where a request goes."""
+    """The target of a request."""
 
     path: str
     """As it is declared, with `{name}` and `{group}` for what is in it; as it came, where none is declared."""
@@ -49,7 +49,7 @@ class RequestTarget(NamedTuple):
 
 
 def target_of(raw_path: bytes) -> RequestTarget:
-    """What this path, encoded as it came, is about. Raises Problem."""
+    """Return the target of this path, encoded as it came. Raises Problem."""
     if b"%" in raw_path and _HALF_ESCAPED.search(raw_path):
         raise Problem(400, "Bad path", "A percent sign in a path is followed by two hexadecimal digits.")
     if not raw_path.startswith(API):

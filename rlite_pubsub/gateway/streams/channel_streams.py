@@ -151,7 +151,7 @@ class ChannelListener(CommandSession):
         self.close_now()
 
     def take(self) -> list[bytes]:
-        """What has come, oldest first, each part of it whole messages; empty if there is nothing."""
+        """Return what has come, oldest first, in parts of whole messages; empty if there is nothing."""
         return self.outbox.take(self)
 
     async def wait(self, until: float) -> None:
@@ -215,13 +215,12 @@ class ChannelListener(CommandSession):
 
 
 def not_subscribed() -> Problem:
-    """What a stream is told whose subscription could not be committed."""
+    """Return the problem of a stream whose subscription could not be committed."""
     return Problem(503, "Not subscribed", "The store could not record the subscription.")
 
 
 class ToldMessages:
-    """What was published, as events: a run of messages is encoded once for all that were given the same bytes at
-    once."""
+    """Published messages, as events: a run of messages is encoded once for all that were given the same bytes."""
 
     def __init__(self) -> None:
         self._told: dict[tuple[bytes, bool], bytes] = {}

@@ -1,4 +1,4 @@
-"""What a request reads that may be in the cold store: it waits for that, and nobody else does."""
+"""Reading what may be in the cold store: only the request waits for it."""
 
 from __future__ import annotations
 

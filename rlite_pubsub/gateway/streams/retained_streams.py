@@ -65,7 +65,7 @@ class RetainedStreams:
         self._turn_soon = turn_soon
 
     async def can_serve(self, request: Request) -> bool:
-        """Whether the channel is retained, in a topic that the caller may read. Raises StoreError."""
+        """Return whether the channel is retained, in a topic that the caller may read. Raises StoreError."""
         name = request.target.name
         if name.startswith(_EVENTS_OF_KEYS) or name.endswith(EPHEMERAL):
             return False
@@ -96,7 +96,7 @@ class RetainedStreams:
         return self._hub.route(CHANNELS, name).topic is not None
 
     def _is_kept(self, name: bytes) -> bool:
-        """Whether what was just published there is in the topic."""
+        """Return whether what was just published there is in the topic."""
         try:
             return self._is_ruled(name) and self._keyspace.read_topic(
                 event.DATABASE, name, lambda _, topic: topic is not None
@@ -145,7 +145,7 @@ class Presence(ChannelListener):
 
 
 async def _received(request: Request, presence: Presence) -> MutableMapping[str, Any]:
-    """What the peer says next; that it is gone, where its subscription has ended."""
+    """Return the peer's next message; or that it is gone, if its subscription has ended."""
     receiving = asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait((receiving, presence.ended), return_when=asyncio.FIRST_COMPLETED)

@@ -39,7 +39,7 @@ _SILENCE_CHECK_SECONDS = 1.0
 
 
 class StreamStart(NamedTuple):
-    """Where a stream begins, and what is said of it."""
+    """Where a stream begins, and the first thing it is sent."""
 
     after: Id
     header: str | None
@@ -111,7 +111,8 @@ class Streams:
         self._wake()
 
     def start(self, asked: str | None, since: Id | None = None) -> StreamStart:
-        """Where a reader begins who names its last id, or else a place (None: all there is). Raises StoreError."""
+        """Return where a reader begins that names its last id, or else a place (None: all there is). Raises
+        StoreError."""
         retry = sse.retry(self._retry_ms())
         if asked is None:
             return StreamStart(since or entry_ids.MIN, None, retry)
