@@ -202,7 +202,7 @@ def _parsed(args: list[bytes]) -> tuple[set[bytes], tuple[bytes, bytes] | None, 
 
 
 def _pairs(args: list[bytes], at: int) -> list[bytes]:
-    """What stands behind FIELDS at this place, and their number."""
+    """Return the words after FIELDS at this place, and their number."""
     if at >= len(args) - 3:
         raise wrong_arity(args[0].lower())
     count = integer(args[at + 1], 1, INT_MAX, _BAD_COUNT)

@@ -98,7 +98,7 @@ def _sets(session: CommandSession, keys: list[bytes]) -> list[Set | None]:
 
 
 def _common(sets: list[Set | None]) -> Iterator[bytes]:
-    """What all of them hold, in the order of the smallest."""
+    """Yield the members of all of them, in the order of the smallest."""
     there = [one for one in sets if one is not None]
     if len(there) < len(sets):
         return iter(())
@@ -107,12 +107,12 @@ def _common(sets: list[Set | None]) -> Iterator[bytes]:
 
 
 def _any(sets: list[Set | None]) -> set[bytes]:
-    """What any of them holds."""
+    """Return the members of any of them."""
     return {member for one in sets if one is not None for member in one.members()}
 
 
 def _rest(sets: list[Set | None]) -> set[bytes]:
-    """What the first holds and no other."""
+    """Return the members that only the first has."""
     first, *others = sets
     there = [other for other in others if other is not None]
     if first is None or first in there:
@@ -132,7 +132,7 @@ def _in_order(session: CommandSession, members: set[bytes]) -> Iterable[bytes]:
 
 
 def _store(session: CommandSession, target: bytes, event: bytes, members: set[bytes]) -> Reply:
-    """What was there goes, whatever it was."""
+    """Store the members, replacing the key, of whatever type."""
     keyspace, notifications, database = keyspace_of(session), session.engine.notifications, session.db
     existing = for_change(session, target)
     if existing is not None:

@@ -16,7 +16,7 @@ _NO_ID = b"ERR client-id should be greater than 0"
 
 
 class Filters(NamedTuple):
-    """What is None, is not asked for."""
+    """The filters; None: not given."""
 
     id: int | None = None
     type: bytes | None = None
@@ -26,7 +26,7 @@ class Filters(NamedTuple):
     skip_me: bool = True
 
     def pass_(self, session: CommandSession, asking: CommandSession) -> bool:
-        """Whether this session is to be killed."""
+        """Return whether this session must be killed."""
         return not (
             (self.address is not None and session.address.encode() != self.address)
             or (self.local_address is not None and session.local_address.encode() != self.local_address)

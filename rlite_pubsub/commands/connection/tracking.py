@@ -93,7 +93,7 @@ def _parse(session: CommandSession, words: list[bytes]) -> Tracking:
 
 
 def _check(old: Tracking | None, new: Tracking) -> None:
-    """Whether the options go together, and with what was chosen before. Raises CommandError."""
+    """Check that the options go together, and with the earlier choices. Raises CommandError."""
     if new.prefixes and not new.broadcast:
         raise CommandError(b"ERR PREFIX option requires BCAST mode to be enabled")
     if old is not None and old.broadcast != new.broadcast:

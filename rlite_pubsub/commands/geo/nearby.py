@@ -42,7 +42,7 @@ class _Near(NamedTuple):
 
 @dataclass(frozen=True)
 class _Shape:
-    """What is looked for around a center: a circle, or a box, if there is a height. In units of this many metres."""
+    """The shape of a search around a center: a circle, or a box, if it has a height. In units of this many metres."""
 
     unit_m: float
     width: float
@@ -57,7 +57,7 @@ class _Shape:
 
 @dataclass(frozen=True)
 class Variant:
-    """How a command of the family differs from the others."""
+    """The differences of a command of the family."""
 
     name: bytes
     """As it was said."""
@@ -95,7 +95,7 @@ def place_of_member(found: SortedSet, member: bytes) -> Coordinates:
 
 @dataclass
 class Search:
-    """What a command of the family asks for."""
+    """The search of a command of the family."""
 
     center: Coordinates | None = None
     shape: _Shape | None = None

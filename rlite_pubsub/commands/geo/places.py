@@ -32,7 +32,7 @@ def place(words: Sequence[bytes]) -> Coordinates:
 
 
 def unit_m(word: bytes) -> float:
-    """How many metres it has. Raises CommandError."""
+    """Return how many metres a unit has. Raises CommandError."""
     found = _UNITS_M.get(word.lower())
     if found is None:
         raise CommandError(_NO_UNIT)

@@ -30,7 +30,7 @@ def _around_member(session: CommandSession, args: list[bytes], *, may_store: boo
 
 
 def _settle(session: CommandSession, variant: Variant, rest: list[bytes]) -> None:
-    """Where something will be stored, what is read is the latest."""
+    """Begin to write if the result will be stored, so that the latest state is read."""
     if variant.may_store and any(word.lower() in STORING for word in rest):
         session.engine.keyspace.writing()
 

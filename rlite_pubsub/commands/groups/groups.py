@@ -111,7 +111,7 @@ def xgroup_setid(session: CommandSession, args: list[bytes]) -> Reply:
 @reads_ahead(b"xgroup|create")
 @reads_ahead(b"xgroup|setid")
 def _read_ahead(session: CommandSession, args: list[bytes], places: Places) -> None:
-    """What is read of the group behind it in the queue is read from there."""
+    """Note that commands behind it in the queue read from there."""
     topic = find_topic(session, args[2])
     if topic is not None and topic.has_cold:
         places[session.db, args[2], args[3]] = topic.last_id if args[4] == b"$" else bound_id(args[4])
@@ -205,7 +205,7 @@ def xgroup_createconsumer(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=_DELETES,
 )
 def xgroup_delconsumer(session: CommandSession, args: list[bytes]) -> Reply:
-    """How many entries were pending with it; they are pending no more."""
+    """Remove a consumer; answer how many entries were pending with it: they are pending no more."""
     _, group = _of(session, args)
     consumer = group.consumer(args[4])
     if consumer is None:

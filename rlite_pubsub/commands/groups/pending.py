@@ -94,7 +94,7 @@ def _group(session: CommandSession, args: list[bytes]) -> Group:
 
 
 def _summary(group: Group) -> Reply:
-    """How many, from where to where, and with whom."""
+    """Answer how many are pending, from where to where, and with whom."""
     if not group.pending_count:
         return [0, None, None, NULL_ARRAY]
     txn = group.topic.keyspace.reading()

@@ -42,7 +42,7 @@ _NEVER_DELIVERED = b":0\r\n:0\r\n"
 
 
 class GroupRead(NamedTuple):
-    """What is to be read of one key."""
+    """What is read of one key."""
 
     key: bytes
     group: Group
@@ -50,7 +50,7 @@ class GroupRead(NamedTuple):
 
 
 def may_have_something(target: GroupRead, wanted: Reading) -> bool:
-    """Whether it is worth a look, which may need the right to write. History always is an answer."""
+    """Return whether a look, which may need the right to write, is worth while. History always is an answer."""
     group = target.group
     if target.start != NEW:
         return True
@@ -66,7 +66,7 @@ def may_have_something(target: GroupRead, wanted: Reading) -> bool:
 
 
 def has_landed(target: GroupRead) -> bool:
-    """Whether something that was delivered is over its time, and is to be delivered again."""
+    """Return whether a delivered entry has timed out, and must be delivered again."""
     group = target.group
     return target.start == NEW and bool(group.settings.timeout_ms) and group.due_ms() <= _now_ms(group)
 
@@ -176,7 +176,7 @@ def _following(topic: Topic, after: Id, count: int | None) -> list[ChunkSlice]:
 
 
 def _claimed(group: Group, idle_ms: int, count: int, now_ms: int) -> list[Pending]:
-    """What CLAIM gives: those that were delivered too often leave the group instead."""
+    """Return what CLAIM gives: entries delivered too often leave the group instead."""
     found = claims.most_idle(group, idle_ms, count, now_ms)
     spent = [one for one in found if dead_letters.is_spent(group, one.fate[2])]
     if not spent:
@@ -233,7 +233,8 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
     cold_waits = session.engine.cold_waits
 
     def attempt(key: bytes) -> Reply:
-        """What there is by now. What has come and is gone again is an answer, too: that there is nothing."""
+        """Answer with what there is by now. If something came and is gone again, the answer is that there is
+        nothing."""
         group = waited_for(keyspace.find(session.db, key), wanted.group)
         if not may_have_something(GroupRead(key, group, NEW), wanted):
             return None

@@ -120,7 +120,7 @@ def _read_ahead(session: CommandSession, args: list[bytes], place: int) -> None:
 
 
 def _there(session: CommandSession, topic: Topic, packed_ids: list[bytes]) -> set[bytes]:
-    """Which of these the topic has. A session that has to wait for them has changed nothing yet."""
+    """Return which of these the topic has. A session that has to wait for them has changed nothing yet."""
     ids = sorted(set(packed_ids))
     rehearse(session, topic, lambda: topic.entries(ids))
     return {packed for packed, entry in zip(ids, topic.entries(ids), strict=True) if entry is not None}

@@ -60,7 +60,7 @@ class _SentKey(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """What has come of it."""
+    """The outcome of a migration."""
 
     refusal: bytes | None
     arrived: Sequence[_SentKey] = ()

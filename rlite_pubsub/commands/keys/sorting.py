@@ -106,7 +106,7 @@ def _elements(found: Source) -> list[bytes]:
 
 
 def _as_they_stand(found: Source, ordering: _Ordering) -> list[bytes]:
-    """In their own order; of a list or a sorted set only those that are asked for are read."""
+    """Return the elements in their own order; of a list or a sorted set only those asked for are read."""
     size = len(found)
     start, stop = ordering.bounds(size)
     if isinstance(found, SortedSet):
@@ -154,7 +154,8 @@ def _sort(session: CommandSession, args: list[bytes], ordering: _Ordering) -> Re
 
 
 def _store(session: CommandSession, target: bytes, elements: list[bytes]) -> Reply:
-    """How many there are; what was there goes, whatever it was, and none leave no key."""
+    """Store the elements, replacing the key of whatever type, or remove it if there are none; answer how many there
+    are."""
     keyspace = session.engine.keyspace
     before = for_change(session, target)
     if before is not None:

@@ -179,7 +179,7 @@ def _subscribe(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
 
 
 def _is_named_durable(session: CommandSession) -> bool:
-    """Whether its first subscription attaches it, because of its client name."""
+    """Return whether its client name makes its first subscription attach it."""
     name = session.name
     is_durable = name.startswith(CLIENT_NAME) and len(name) > len(CLIENT_NAME)
     return is_durable and not session.holds_names and session.hub.durables is not None

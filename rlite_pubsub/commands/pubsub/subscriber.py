@@ -42,7 +42,8 @@ _FIELDS = {b"TTL": "ttl_s", b"MAXBYTES": "max_bytes", b"MAXLEN": "max_messages"}
     ours=True,
 )
 def subscriber_attach(session: CommandSession, args: list[bytes]) -> Reply:
-    """What waits comes once the connection subscribes. The newest connection of a name takes over."""
+    """Attach to a durable subscriber: what waits comes once the connection subscribes. The newest connection of a name
+    takes over."""
     wanted = Wanted(**_options(args))
     name = args[1]
     if not name:
@@ -110,7 +111,8 @@ def subscriber_detach(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def subscriber_delete(session: CommandSession, args: list[bytes]) -> Reply:
-    """How many were removed: 1 or 0. A connection that is attached is closed, after this reply if it is this one."""
+    """Remove a durable subscriber; answer how many were removed: 1 or 0. An attached connection is closed, after this
+    reply if it is this one."""
     subscribed = durables_of(session)
     if session.feed is not None and session.feed.durable.name == args[1]:
         subscribed.detach(session)

@@ -34,7 +34,7 @@ _LONGEST_START = 127
 
 
 class _PopOptions(NamedTuple):
-    """What is asked for."""
+    """The options of a pop."""
 
     how_many: int | None
     """None: one, by itself, not in an array."""

@@ -175,7 +175,7 @@ def _check(session: CommandSession, pairs: list[tuple[bytes, bytes]]) -> None:
 
 
 def _is_as_it_was(settings: Settings, directive: Directive, value: bytes) -> bool:
-    """Whether this says what is so already."""
+    """Return whether this sets the present value again."""
     name = directive.name
     return value == settings.text(name) or bool(directive.kind.parse([value], None) == settings[name])
 

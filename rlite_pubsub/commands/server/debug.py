@@ -206,7 +206,7 @@ def _switch_expiry(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _allow_all_to_scripts(session: CommandSession, args: list[bytes]) -> Reply:
-    """Whether scripts may call even what is no command for them."""
+    """Set whether scripts may call even commands that are denied to them."""
     number = _NUMBER.match(args[2])
     session.engine.scripts.all_commands = bool(number and int(number[0]))
     return OK

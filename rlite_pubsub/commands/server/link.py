@@ -88,7 +88,8 @@ def link_create(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def link_delete(session: CommandSession, args: list[bytes]) -> Reply:
-    """How many there were: 1 or 0. How far its topics have come stays in the target, for one that is created again."""
+    """Remove a link; answer how many there were: 1 or 0. The position of its topics stays in the target, for a link
+    created again."""
     links = session.engine.links
     name = args[2].decode("latin-1")
     try:

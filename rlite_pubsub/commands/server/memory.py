@@ -147,7 +147,7 @@ def memory_stats(session: CommandSession, args: list[bytes]) -> Reply:
     key_specs=(KeySpec(("RO",), ("index", 2), ("range", 0, 1, 0)),),
 )
 def memory_usage(session: CommandSession, args: list[bytes]) -> Reply:
-    """What it takes in the store. There are no samples: all of it is known."""
+    """Answer what a key takes in the store. There are no samples: all of it is known."""
     options = iter(args[3:])
     for option in options:
         samples = next(options, None)

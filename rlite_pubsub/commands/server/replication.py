@@ -170,7 +170,7 @@ def _send_file(session: CommandSession) -> Reply:
     doc_flags=("syscmd",),
 )
 def replconf(session: CommandSession, args: list[bytes]) -> Reply:
-    """What a replica says of itself, and how far it is; a client that wants a file alone says so here, too."""
+    """Note what a replica reports about itself, and its offset; a client that wants only a file says so here, too."""
     if len(args) % 2 == 0:
         raise CommandError(SYNTAX)
     replicas = session.engine.replicas
@@ -236,7 +236,7 @@ def _check_filter(value: bytes) -> None:
     ),
 )
 def wait(session: CommandSession, args: list[bytes]) -> Reply:
-    """How many replicas have executed what this session has written; it waits until there are as many as it wants."""
+    """Wait for the wanted number of replicas to execute this session's writes; answer how many have."""
     engine = session.engine
     if engine.replication.master is not None:
         raise CommandError(_NOT_WHILE_A_REPLICA)

@@ -1,6 +1,6 @@
-"""What CLUSTER's subcommands answer on a member of a sharded whole, by the directory: as Redis 7.0.15 says it.
+"""The answers of CLUSTER's subcommands on a member of a sharded whole, from the directory, as Redis 7.0.15 gives them.
 
-Every member is a master without replicas. Whether the others are up nobody here knows: there is no gossip, and each is
+Every member is a master without replicas. There is no gossip, so whether the others are up is not known here: each is
 said to be connected.
 """
 

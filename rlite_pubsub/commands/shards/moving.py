@@ -56,8 +56,8 @@ def _directory(text: bytes) -> ShardDirectory:
     ours=True,
 )
 def shard_move(session: CommandSession, args: list[bytes]) -> Reply:
-    """How many more are to be moved, beside those that the member has, or is about to have. SHARD.MOVES says how far it
-    is."""
+    """Move slots; answer how many more are to be moved, beside those that the member has, or is about to have.
+    SHARD.MOVES shows the progress."""
     sharding = _sharding(session)
     assert sharding.directory is not None
     member = sharding.directory.member(args[1])

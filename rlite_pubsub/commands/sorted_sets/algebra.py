@@ -26,7 +26,7 @@ Source = SortedSet | Set | None
 
 
 class _Operands(NamedTuple):
-    """What a command of the family works on."""
+    """The operands of a command of the family."""
 
     sources: list[Source]
     weights: list[float]

@@ -29,7 +29,7 @@ _BY_MEMBER: Final = "member"
 
 @dataclass
 class _RangeOptions:
-    """What a command of the family asks for."""
+    """The options of a command of the family."""
 
     by: str
     backwards: bool

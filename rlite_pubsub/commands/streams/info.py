@@ -222,7 +222,7 @@ def xinfo_stream(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _full_count(args: list[bytes]) -> int | None:
-    """How many entries FULL shows of each list, 0 being all; None without it. Raises CommandError."""
+    """Return how many entries FULL shows of each list, 0 being all; None without it. Raises CommandError."""
     options = args[3:]
     if not options:
         return None

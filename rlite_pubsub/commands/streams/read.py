@@ -30,7 +30,7 @@ _BLOCKED_COUNT: Final = 1000
 
 
 class Wait(NamedTuple):
-    """What a read that waits was understood to mean."""
+    """The meaning of a read that waits."""
 
     args: list[bytes]
     database: int
@@ -105,7 +105,7 @@ def xread(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _waits_as(session: CommandSession, known: Wait) -> bool:
-    """Whether the same words mean the same to this session, and there still is nothing."""
+    """Return whether the same words mean the same to this session, and there still is nothing."""
     if session.db != known.database or session.protocol != known.protocol:
         return False
     ((key, start),) = known.starts.items()
@@ -133,7 +133,7 @@ def _start(topic: Topic | None, text: bytes) -> Id:
 
 
 def _behind(topic: Topic, start: Id, limit: int | None) -> Encoded | None:
-    """What stands behind an id; None if nothing does."""
+    """Return the entries after an id; None if there are none."""
     first = entry_ids.after(start)
     if not topic.length or first is None or first > topic.last_id:
         return None

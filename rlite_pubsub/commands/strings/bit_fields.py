@@ -35,7 +35,8 @@ _WORDS_BEHIND = {b"get": 2, b"overflow": 1}
 
 
 def _keys_of_bitfield(args: list[bytes]) -> list[tuple[int, KeySpec]]:
-    """What only reads is allowed to users who may only read; what makes no sense counts as a change."""
+    """Return the key, as read or changed: a request that only reads is allowed to users who may only read; one that
+    makes no sense counts as a change."""
     place = 2
     while place < len(args):
         behind = _WORDS_BEHIND.get(args[place].lower())
@@ -222,7 +223,7 @@ def _run(session: CommandSession, key: bytes, steps: list[_Operation]) -> Reply:
 
 
 def _do(value: bytearray, step: _Operation) -> tuple[int | None, bool]:
-    """What it says, None where it overflows and is to fail; and whether it has changed anything."""
+    """Do one step; return its answer, None if it overflows and must fail; and whether it has changed anything."""
     before = _read(value, step)
     if step.word == b"get":
         return before, False

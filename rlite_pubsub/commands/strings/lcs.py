@@ -1,4 +1,4 @@
-"""What two strings have in common: LCS."""
+"""The longest common subsequence of two strings: LCS."""
 
 from __future__ import annotations
 

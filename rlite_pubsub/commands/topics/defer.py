@@ -154,7 +154,7 @@ def topic_redefer(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def topic_undefer(session: CommandSession, args: list[bytes]) -> Reply:
-    """How many were cancelled: what was appended meanwhile is not."""
+    """Cancel deferred entries; answer how many were cancelled: not those appended meanwhile."""
     tickets = [_ticket(text) for text in args[2:]]
     topic = topic_for_change(session, args[1])
     return 0 if topic is None else sum([deferral.cancel(topic, ticket) is not None for ticket in tickets])

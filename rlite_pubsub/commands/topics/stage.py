@@ -65,8 +65,8 @@ _WRITER = (Arg("partition", "integer"), Arg("attempt", "integer"))
     ours=True,
 )
 def topic_stage(session: CommandSession, args: list[bytes]) -> Reply:
-    """How many rows. `rows`: the arrays of their fields and values, in wire format, one behind the other; `ids`: their
-    ids, 16 bytes each as the store packs them. The same piece again takes the place of what was there."""
+    """Stage rows; answer how many. `rows`: the arrays of their fields and values, in wire format, one after the other;
+    `ids`: their ids, 16 bytes each as the store packs them. The same piece again replaces the one before."""
     writer = Writer(args[1], _number(args[2]), _number(args[3], INT_MAX), _attempt(args[4]))
     number, name, count = _number(args[5], INT_MAX), args[6], _number(args[7])
     bodies = _bodies(args[8])
@@ -191,7 +191,7 @@ def topic_commit(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def topic_unstage(session: CommandSession, args: list[bytes]) -> Reply:
-    """How many records were removed; 0 once nothing is left."""
+    """Remove staged records; answer how many were removed: 0 once nothing is left."""
     return stages.drop(keyspace_of(session).writing(), args[1], _number(args[2]), REMOVED_AT_ONCE)
 
 

@@ -179,7 +179,7 @@ def topic_info(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def topic_empty(session: CommandSession, args: list[bytes]) -> Reply:
-    """How many there were."""
+    """Remove all entries; answer how many there were."""
     topic = topic_for_change(session, args[1])
     if topic is None:
         return 0
