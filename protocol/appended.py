@@ -17,7 +17,7 @@ _LONGEST_REMARK = 1 << 16
 
 
 class Broken(Exception):
-    """What comes is no request."""
+    """The data is not a request."""
 
 
 class Truncated(Exception):
@@ -25,7 +25,7 @@ class Truncated(Exception):
 
 
 class Source(Protocol):
-    """Where they come from, as a file opened for reading."""
+    """Where requests come from, like a file opened for reading."""
 
     def readline(self, limit: int, /) -> bytes: ...
 

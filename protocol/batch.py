@@ -129,7 +129,7 @@ class BatchReader:
         return None
 
     def _read_proved(self, data: bytes) -> tuple[list[list[bytes]], int] | None:
-        """What hiredis says, as far as the same requests written again are the bytes that it was given."""
+        """Return what hiredis reads, as far as the same requests written again are the bytes that it was given."""
         commands: list[list[bytes]] = []
         proof = b""
         try:
@@ -198,7 +198,7 @@ def cut(data: bytes, found: list[Any], most: int = _MOST) -> int:
 
 
 def _is_paid_for(data: bytes) -> bool:
-    """Whether all that could be announced in `data` would fit into it as arguments."""
+    """Return whether everything that `data` could announce would fit into it as arguments."""
     announced = 0
     for kind, header in _COUNTS.items():
         if kind in data:
@@ -207,7 +207,7 @@ def _is_paid_for(data: bytes) -> bool:
 
 
 def run_prefix(command: list[bytes]) -> bytes:
-    """What every request of a run with this command's head begins with; empty where a run is not worth it."""
+    """Return the beginning of every request of a run with this command's head; empty if a run is not worth it."""
     head = command[:-1]
     if not head or sum(map(len, head)) > _MAX_RUN_HEAD_BYTES:
         return b""

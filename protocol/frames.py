@@ -44,14 +44,14 @@ def elements(frame: bytes, limit: int) -> list[bytes]:
 
 
 def value(frame: bytes) -> Reply:
-    """What a client makes of one whole reply that is no error: text is bytes, a map of RESP3 a dict."""
+    """Return one whole reply, which is not an error, as a client sees it: text is bytes, a map of RESP3 a dict."""
     reader = hiredis.Reader()
     reader.feed(frame)
     return reader.gets()
 
 
 def _end(data: bytes, at: int) -> int:
-    """Where the reply at `at` ends."""
+    """Return where the reply at `at` ends."""
     pending = 1
     while pending:
         pending -= 1

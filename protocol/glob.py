@@ -96,7 +96,7 @@ _POSITION_SETS_KEPT = 64
 
 
 class Segment:
-    """What stands between two stars, where it is more than a literal: a fixed number of bytes."""
+    """A part between two stars that is more than a literal: a fixed number of bytes."""
 
     __slots__ = ("_anchor", "_anchor_offset", "_length", "parts")
 

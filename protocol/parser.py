@@ -86,7 +86,7 @@ class Parser:
 
     @property
     def buffered_bytes(self) -> int:
-        """What came in and is not part of a request yet."""
+        """How much came in and is not part of a request yet."""
         return len(self._buffer) - self._at + self._waiting_bytes
 
     def take(self, data: bytes) -> list[Command | Run]:
@@ -199,7 +199,7 @@ class Parser:
             self._expected = run_prefix(command)
 
     def _line_end(self, too_long: bytes) -> int:
-        """Where the header at the cursor ends (its CR), -1 while it is incomplete."""
+        """Return where the header at the cursor ends (its CR), -1 while it is incomplete."""
         cr = self._buffer.find(b"\r", self._at)
         if cr < 0 or self._buffer.find(b"\0", self._at, cr) >= 0:
             if len(self._buffer) - self._at > MAX_INLINE_BYTES:

@@ -1,4 +1,4 @@
-"""What a command can answer. A handler says the reply's type; the encoder alone knows RESP2 from RESP3.
+"""The replies of commands. A handler gives the reply's type; the encoder alone knows RESP2 from RESP3.
 
     bytes              bulk string                 None        null
     int                integer                     bool        boolean (RESP2: 1 or 0)

@@ -14,7 +14,7 @@ PROJECT = "rlite-pubsub"
 
 
 def missing(what: str, extra: str) -> str:
-    """What to say where an extra is not installed."""
+    """Return the message for an extra that is not installed."""
     return f"{what} needs the extra `{extra}`, which is not installed here: {how_to_install(extra)}"
 
 
@@ -35,7 +35,7 @@ def _source(extra: str) -> str:
 
 
 def _origin() -> tuple[Path | None, bool]:
-    """Which folder or file this was installed from, and whether it runs where it stands; None: an index."""
+    """Return the folder or file that this was installed from, and whether it runs in place; None: an index."""
     checkout = Path(__file__).absolute().parents[1]
     if (checkout / "setup.cfg").exists():
         return checkout, True

@@ -1,4 +1,4 @@
-"""Who besides its owner may open what a store's folder holds: nobody, or, where the folder says so, its group.
+"""Who besides its owner may open the contents of a store's folder: nobody or, if the folder says so, its group.
 
 A store is its owner's alone: its folder has mode 0700, its files 0600. A folder that its group may write to and whose
 setgid bit is set (`chmod 2770`, and `chgrp`) is a group's store: whatever is made in it can be read and written by the
@@ -18,7 +18,7 @@ _GROUP_WRITES = 0o020
 
 
 def is_groups(folder: Path | str) -> bool:
-    """Whether this folder is a group's. Raises OSError."""
+    """Return whether this folder is a group's. Raises OSError."""
     mode = os.stat(folder).st_mode
     return bool(mode & stat.S_ISGID and mode & _GROUP_WRITES)
 
@@ -41,7 +41,8 @@ def opened(path: Path | str, flags: int) -> int:
 
 
 def share(file: int | Path, folder: Path | str) -> None:
-    """What this process has just made in this folder is the group's, too, if the folder is. Raises OSError."""
+    """Give what this process has just made in this folder to the group, too, if the folder is a group's. Raises
+    OSError."""
     status = os.stat(file)
     if status.st_mode & _GROUP_WRITES or status.st_uid != os.geteuid() or not is_groups(folder):
         return

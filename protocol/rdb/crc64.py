@@ -94,7 +94,7 @@ _POWERS: list[int] = [_X]
 
 
 def _power(exponent: int) -> int:
-    """What x to the power of 2 to the power of `exponent` leaves."""
+    """Return the remainder of x to the power of 2 to the power of `exponent`."""
     while len(_POWERS) <= exponent:
         _POWERS.append(_product(_POWERS[-1], _POWERS[-1]))
     return _POWERS[exponent]

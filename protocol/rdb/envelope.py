@@ -40,7 +40,7 @@ def seal(body: bytes, version: int = VERSION) -> bytes:
 
 
 def is_sealed(payload: bytes) -> bool:
-    """Whether it ends in a version that is known and in the right sum."""
+    """Return whether it ends in a known version and in the right sum."""
     if len(payload) < FOOTER_BYTES or int.from_bytes(payload[-FOOTER_BYTES : -_SUM.size], "little") > LATEST_VERSION:
         return False
     return _SUM.pack(crc64(payload[: -_SUM.size])) == payload[-_SUM.size :]

@@ -64,7 +64,7 @@ class FunctionLibrary:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSizes:
-    """How many keys a database has, and how many of them expire."""
+    """The number of keys of a database, and of those that expire."""
 
     database: int
     keys: int
@@ -124,7 +124,7 @@ class StreamReader(PayloadReader):
 
 
 def read_file(reader: StreamReader, read_value: Callable[[int, PayloadReader], T]) -> Iterator[Item[T]]:
-    """What is in the file; `read_value` is called with a value's type. Raises Malformed."""
+    """Yield the contents of the file; `read_value` is called with a value's type. Raises Malformed."""
     version = _read_head(reader)
     database = 0
     expires_ms, idle_s, frequency = 0, None, None
@@ -185,7 +185,7 @@ def _read_head(reader: StreamReader) -> int:
 
 
 def _pass_over_module(reader: StreamReader) -> None:
-    """What a module has written, behind its number; it says where it ends."""
+    """Skip what a module has written, after its number; it says where it ends."""
     reader.length()
     while (kind := reader.length()) != _MODULE_END:
         if kind in (_MODULE_SIGNED, _MODULE_UNSIGNED):
@@ -217,7 +217,7 @@ class FileWriter:
         self._write(data)
 
     def begin(self, about: Mapping[bytes, bytes]) -> None:
-        """What it is, and something about it."""
+        """Write the header, with some facts about the file."""
         self._put(b"REDIS%04d" % self._version)
         for name, value in about.items():
             self._put(bytes((_AUX,)) + envelope.string(name) + envelope.string(value))
@@ -241,7 +241,7 @@ class FileWriter:
             self._put(piece)
 
     def end(self) -> None:
-        """That was all."""
+        """Write the end of the file."""
         self._put(bytes((_END,)))
         self._write(_SUM.pack(self._sum.value()))
 

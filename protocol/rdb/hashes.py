@@ -109,7 +109,7 @@ def _zipmap(packed: bytes) -> Iterator[bytes]:
 
 
 def _zipmap_word(packed: bytes, at: int, end: int, *, is_value: bool) -> tuple[bytes, int]:
-    """What stands here, and where the next one does."""
+    """Return the word that stands here, and where the next one does."""
     length = packed[at]
     at += 1
     if length == _LONG:

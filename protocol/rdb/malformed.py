@@ -1,4 +1,4 @@
-"""What is said of bytes that are not in the format they claim to be in: a dumped value, or a part of one."""
+"""The error for bytes that are not in the format they claim to be in: a dumped value, or a part of one."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from rlite_pubsub.storage.store import Store
 
 
 def needed(txn: Txn) -> tuple[str, tuple[Block, ...]]:
-    """Where a store has its blocks, and those of them that are on this machine."""
+    """Return where a store has its blocks, and those of them that are on this machine."""
     home = cold_home.get(txn)
     if home is None:
         return "", ()
@@ -34,7 +34,7 @@ def needed(txn: Txn) -> tuple[str, tuple[Block, ...]]:
 
 
 def is_local(url: str) -> bool:
-    """Whether a cold store is a folder of this machine."""
+    """Return whether a cold store is a folder of this machine."""
     return "://" not in url or url.startswith("file://")
 
 

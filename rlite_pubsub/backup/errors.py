@@ -1,4 +1,4 @@
-"""What can be wrong with a backup. Each names the file."""
+"""The errors of a backup. Each names the file."""
 
 from __future__ import annotations
 
@@ -51,4 +51,4 @@ class BlockLost(BackupError):
 
 
 class TrailLost(Exception):
-    """What was changed since the last piece is not to be told any more: a new snapshot is needed."""
+    """The changes since the last piece cannot be known any more: a new snapshot is needed."""

@@ -55,7 +55,7 @@ PATIENCE_S = 1.0
 
 
 class BackupPlan(NamedTuple):
-    """How often something is brought away, and for how long it stays."""
+    """How often changes are backed up, and how long they are kept."""
 
     interval_s: float
     retain_s: int
@@ -114,7 +114,7 @@ class _Snapshot:
 
 
 class _Job(NamedTuple):
-    """What waits to be brought away."""
+    """What waits to be backed up."""
 
     chain: str
     as_of_ms: int
@@ -180,7 +180,7 @@ class BackupFollower:
 
     @property
     def wants_tick(self) -> bool:
-        """Whether there is something to do before the next is due."""
+        """True if there is something to do before the next tick is due."""
         if self._trail is None:
             with self._wake:
                 return not self._jobs and self._snapshot is None
@@ -188,18 +188,18 @@ class BackupFollower:
 
     @property
     def _has_copied(self) -> bool:
-        """Whether the next cut ends a snapshot."""
+        """True if the next cut ends a snapshot."""
         with self._wake:
             return self._snapshot is not None and self._snapshot.is_copied and self._snapshot.finish is None
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing waits, and nothing was committed since the last tick. Raises StoreError."""
+        """True if nothing waits, and nothing was committed since the last tick. Raises StoreError."""
         return self.is_settled and self._trail is not None and self._trail.commits == 0
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing waits, and all that was committed before the last tick can be restored."""
+        """True if nothing waits, and everything committed before the last tick can be restored."""
         with self._wake:
             return not self._jobs and self._snapshot is None and self._trail is not None
 

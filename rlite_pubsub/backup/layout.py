@@ -1,4 +1,4 @@
-"""Where everything is in a target.
+"""The layout of a backup target.
 
     backup.json                                what this is, and whose
     pieces/XX/SHA256.pages                     pages of data.mdb, a stretch of the file each, whoever needs them
@@ -26,7 +26,7 @@ _BY_DIGEST = re.compile(rf"(?:{PIECES}|{BLOCKS})/[0-9a-f]{{2}}/(?P<digest>[0-9a-
 
 
 class ChangeName(NamedTuple):
-    """What the name of a file of changes says."""
+    """The parts of the name of a file of changes."""
 
     chain: str
     number: int
@@ -38,7 +38,7 @@ class ChangeName(NamedTuple):
 
 
 class SnapshotName(NamedTuple):
-    """What the name of a manifest says."""
+    """The parts of the name of a manifest."""
 
     chain: str
     first: int

@@ -94,12 +94,12 @@ def read(place: Place, name: SnapshotName) -> SnapshotManifest:
 
 
 def home_text(store: str) -> bytes:
-    """What says whose a target is."""
+    """Return the text that says which store a target belongs to."""
     return _sealed({"format": FORMAT, "store": store})
 
 
 def home_store(place: Place) -> str | None:
-    """Whose it is; None: nobody's yet. Raises BackupError, PlaceFailed."""
+    """Return the store that it belongs to; None: none yet. Raises BackupError, PlaceFailed."""
     try:
         said = _read(place, HOME)
     except PieceMissing:

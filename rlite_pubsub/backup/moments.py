@@ -6,6 +6,6 @@ from datetime import UTC, datetime
 
 
 def shown(time_ms: int) -> str:
-    """In UTC, to the millisecond: what `--at` takes."""
+    """Return a time in UTC, to the millisecond, as `--at` takes it."""
     moment = datetime.fromtimestamp(time_ms // 1000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"

@@ -39,7 +39,7 @@ class Piece(NamedTuple):
 
 
 class Content:
-    """What a piece is to be: its digest is known before it is compressed."""
+    """The contents of a new piece: its digest is known before it is compressed."""
 
     def __init__(self, runs: Runs, head: dict[str, Any] | None = None) -> None:
         self._head = json.dumps(head).encode() if head is not None else b""

@@ -47,7 +47,7 @@ class RestorePoint(NamedTuple):
 
 
 class RestoredStore(NamedTuple):
-    """What was restored."""
+    """The result of a restore."""
 
     time_ms: int
     commit: int
@@ -143,7 +143,7 @@ def _write_pages(target: BackupTarget, manifest: SnapshotManifest, choice: Resto
 
 
 class Succession:
-    """Whether changes are one behind the other, with none between."""
+    """Checks that changes follow one another without a gap."""
 
     def __init__(self, number: int) -> None:
         """`number` is that of the change before the first."""
@@ -163,13 +163,13 @@ class Succession:
         self._number, self._digest = name.number, piece.digest
 
     def check_end(self, choice: RestorePoint) -> None:
-        """Whether the snapshot has all of its changes. Raises PieceMissing."""
+        """Check that the snapshot has all of its changes. Raises PieceMissing."""
         if self._number < choice.snapshot.last:
             raise PieceMissing(f"{layout.CHANGES}/{choice.snapshot.chain}/{self._number + 1:010d}-*.pages")
 
 
 def _fetched(target: BackupTarget, wanted: list[tuple[str, str]]) -> Iterator[Piece]:
-    """In this order."""
+    """Yield the fetched pieces, in this order."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         ahead: deque[Future[Piece]] = deque()
         try:

@@ -65,7 +65,7 @@ class BackupLock:
         self._descriptor = _opened(_made(folder) / name)
 
     def take(self) -> bool:
-        """Whether it is ours."""
+        """Take the lock; return whether it is ours."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

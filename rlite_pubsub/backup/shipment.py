@@ -1,11 +1,10 @@
-"""What goes to a target, and in which order: a file is there before anything that needs it, and a manifest last.
+"""The order in which files go to a target: a file is there before anything that needs it, and a manifest last.
 
     blocks that a change needs -> the change
     pieces of a snapshot, changes up to its last -> its manifest
 
 So whatever is killed at whatever step, all states that are told of can be restored. What was put there without success
-is
-collected later (target.py).
+is collected later (target.py).
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Shipment:
         self.look()
 
     def look(self) -> None:
-        """What is there, from now on, is not brought again. To be called by who makes a snapshot, once it is sure that
+        """Note what is there, so that it is not sent again. Called by whoever makes a snapshot, once it is sure that
         nobody removes anything."""
         self._pieces = self.target.digests(layout.PIECES)
         self._blocks = blocks.Local(self._folder, self.target.place, self.target.digests(layout.BLOCKS))
@@ -101,7 +100,7 @@ class Shipment:
         return name
 
     def delete(self, path: str) -> None:
-        """What nobody needs."""
+        """Delete a file that nobody needs."""
         digest = layout.digest_in(path)
         if digest is not None:
             self._pieces.discard(digest)

@@ -99,7 +99,7 @@ def _bell(folder: Path) -> Doorbell:
 
 
 def _plan_from(waits: int) -> BackupPlan | None:
-    """What was said; None at the end."""
+    """Read a plan; return None at the end."""
     said = os.read(waits, 65536)
     if not said:
         return None

@@ -1,4 +1,4 @@
-"""What is in a target: whose it is, which states it has, and what nobody needs any more."""
+"""The contents of a target: which store it belongs to, which states it has, and what nobody needs any more."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ that is being made, or waits for another's to be made, may be about to."""
 
 @dataclass
 class Chain:
-    """What is there of one, by the names of its files."""
+    """The files of one chain, by name."""
 
     name: str
     snapshots: list[SnapshotName] = field(default_factory=list)
@@ -66,7 +66,7 @@ class BackupTarget:
             raise ForeignTarget(f"{self.place.shown}: {layout.HOME}", f"{which}: two stores cannot share a target")
 
     def check(self) -> None:
-        """Whether it is one. Raises BackupError, PlaceFailed."""
+        """Check that it is one. Raises BackupError, PlaceFailed."""
         if manifest.home_store(self.place) is None:
             raise NothingKept(self.place.shown, "there is no backup here")
 

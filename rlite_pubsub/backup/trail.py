@@ -1,7 +1,7 @@
-"""What is committed to data.mdb, followed without asking those who write.
+"""Following the commits of data.mdb without asking those who write.
 
-LMDB never changes a page that somebody may read. So whoever pins the last commit, and pins the next one before letting
-go of it, finds between the two what was changed (storage/pages/tree.py), and that takes as long as there was changed
+LMDB never changes a page that somebody may read. So whoever pins the last commit, and pins the next one before
+releasing it, finds the changes between the two (storage/pages/tree.py), and that takes as long as there was changed
 something, however large the file is. Pages that were put over each other make any commit on the way:
 
     state N = state of a commit before it, and the pages of each change up to N
@@ -51,7 +51,7 @@ class Standing(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What leads to a commit from the one before."""
+    """The change that leads from one commit to the next."""
 
     name: ChangeName
     packed: bytes
@@ -103,7 +103,7 @@ class Trail:
             self._gathered[first, len(pages)] = pages
 
     def cut(self) -> Change | None:
-        """What was gathered, as one change; None if nothing was."""
+        """Return what was gathered, as one change; None if there is nothing."""
         if self.standing.commit == self._cut_at.commit:
             return None
         last, number = self._cut_at, self._cut_at.number + 1

@@ -1,4 +1,4 @@
-"""Whether all that is in a target is what was written, and all that a state needs is there."""
+"""Checks that everything in a target is what was written, and that everything that a state needs is there."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How processes that share a store wake each other, and how they know who lives."""
+"""How processes that share a store wake each other, and how they know which of them live."""

@@ -29,7 +29,7 @@ _owned: set[Doorbell] = set()
 
 
 class Ring(enum.Enum):
-    """What a ring can say."""
+    """The outcomes of a ring."""
 
     RUNG = "rung"
     FULL = "full"

@@ -26,7 +26,7 @@ _held: dict[int, Liveness] = {}
 
 
 class Verdict(enum.Enum):
-    """What a probe can say."""
+    """The outcomes of a probe."""
 
     ALIVE = "alive"
     DEAD = "dead"

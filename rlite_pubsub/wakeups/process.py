@@ -1,4 +1,4 @@
-"""Which process it is, beyond its ID: IDs are used again, an ID together with its start is not."""
+"""The identity of a process, beyond its ID: IDs are reused, an ID together with a start time is not."""
 
 from __future__ import annotations
 
