@@ -1,4 +1,4 @@
-"""Where a server can be reached, as URLs without users."""
+"""The addresses of a server, as URLs without users."""
 
 from __future__ import annotations
 

@@ -363,7 +363,7 @@ class Connection(CommandSession):
         parser.trusted = self.authenticated
 
     def _refuse(self, failure: ProtocolError) -> None:
-        """What is left unread when a socket is closed would cost the peer this answer."""
+        """Answer with an error without losing it: closing a socket with unread data would cost the peer this answer."""
         try:
             for _ in range(_LAST_READS):
                 if len(self._read(MAX_READ_BYTES)) < MAX_READ_BYTES:

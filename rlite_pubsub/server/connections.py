@@ -50,7 +50,7 @@ class Connections:
         self.turns.soon()
 
     def drop_for_query_buffer(self, connection: CommandSession) -> None:
-        """What a client sends makes no request, and grows."""
+        """Drop a client whose input grows without making a request."""
         log.warning("Closing client that reached max query buffer length: %s", connection.address)
         connection.close_now()
 

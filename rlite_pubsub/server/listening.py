@@ -1,4 +1,4 @@
-"""Where a server listens: its addresses and its unix socket, from the start, by CONFIG SET, to the end."""
+"""The addresses and the unix socket of a server, from the start, through CONFIG SET, to the end."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Listener:
 
     @property
     def is_open(self) -> bool:
-        """Whether it still listens."""
+        """True if it still listens."""
         return self.socket.fileno() >= 0
 
     @property
@@ -110,7 +110,7 @@ class Listener:
 
 
 class Admission:
-    """Which connections are accepted, and which are refused."""
+    """Decides which connections are accepted."""
 
     def __init__(self, connections: Connections, private: str | None) -> None:
         self._connections = connections

@@ -71,7 +71,7 @@ class Bell:
         self._hub = hub
 
     def fileno(self) -> int:
-        """What the poller watches."""
+        """Return the descriptor that the poller watches."""
         return self._bell.fileno()
 
     def on_ready(self, events: int) -> None:
@@ -316,7 +316,7 @@ class Node:
         self.stopped.set()
 
     async def stop_gateway(self) -> None:
-        """What HTTP has under way comes to its end, and needs turns for that. To be called before `stop`."""
+        """Let HTTP finish what is under way, which takes turns. Call it before `stop`."""
         if self.gateway is not None:
             await self.gateway.stop()
             self.gateway = None
@@ -349,9 +349,9 @@ class Node:
 
 
 def settle_memory() -> None:
-    """What is alive after the start lives as long as the process: the collector need not look at it again. And a large
-    block that is given back once teaches glibc's malloc to keep such blocks, instead of asking the kernel for zeroed
-    pages whenever a large chunk is read."""
+    """Prepare memory after the start: what is alive then lives as long as the process, so the collector need not look
+    at it again. And a large block that is freed once teaches glibc's malloc to keep such blocks, instead of asking the
+    kernel for zeroed pages whenever a large chunk is read."""
     bytearray(MALLOC_LESSON_BYTES)
     gc.collect()
     gc.freeze()

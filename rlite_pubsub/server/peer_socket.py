@@ -1,8 +1,8 @@
-"""What the other end of a connection holds that its program has not read, where both ends are on this machine.
+"""How much the other end of a connection holds that its program has not read, if both ends are on this machine.
 
-To be acknowledged by the peer's kernel is not to be read. Over a unix socket our own kernel tells what has been read;
-for TCP, Linux tells of every socket of this network namespace how much lies in it (sock_diag). Nothing is known of a
-peer that is elsewhere, and nobody is asked for it again.
+Data acknowledged by the peer's kernel has not been read yet. Over a unix socket our own kernel tells what has been
+read; for TCP, Linux tells of every socket of this network namespace how much lies in it (sock_diag). Nothing is known
+of a peer that is elsewhere, and nobody is asked for it again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PeerSocket:
         self._was_seen = False
 
     def unread_bytes(self) -> int | None:
-        """What its program has not read of what its kernel has acknowledged; None if that is not known."""
+        """Return how much its program has not read of what its kernel has acknowledged; None if that is not known."""
         if not self._query:
             return None
         try:

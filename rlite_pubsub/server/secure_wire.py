@@ -86,7 +86,7 @@ class SecureWire:
         return b""
 
     def send(self, data: bytes | memoryview) -> int:
-        """How much was taken. Raises BlockingIOError where nothing can be, and OSError."""
+        """Send data; return how much was taken. Raises BlockingIOError if nothing can be, and OSError."""
         if self.owed:
             self.flush()
             if self.owed:

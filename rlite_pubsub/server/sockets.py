@@ -1,4 +1,4 @@
-"""What sockets report: their addresses, and which bytes the peer has not acknowledged."""
+"""What sockets report: their addresses, and the bytes that the peer has not acknowledged."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def traffic_of(sock: socket.socket) -> Traffic | None:
 
 
 def has_failed(sock: socket.socket) -> bool:
-    """Whether it was reset by its peer, or cannot say. To be asked but once: the kernel tells it once."""
+    """Return whether it was reset by its peer, or cannot tell. Ask only once: the kernel reports it once."""
     try:
         return bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
     except OSError:
@@ -64,7 +64,7 @@ def shut(sock: socket.socket) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a numeric address is on this machine's loopback."""
+    """Return whether a numeric address is on this machine's loopback."""
     return host.startswith("127.") or host in ("::1", "::ffff:127.0.0.1")
 
 

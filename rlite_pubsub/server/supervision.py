@@ -20,7 +20,7 @@ log = logging.getLogger("rlite_pubsub")
 
 
 def is_systemd(settings: Settings) -> bool:
-    """Whether systemd waits to be told that the server is ready."""
+    """Return whether systemd waits for the message that the server is ready."""
     return settings["supervised"] in (b"systemd", b"auto") and bool(os.environ.get("NOTIFY_SOCKET"))
 
 

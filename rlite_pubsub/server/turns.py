@@ -49,7 +49,7 @@ class Talker(Protocol):
 
 
 class HeldInCommon(Protocol):
-    """What all processes of the store have in common."""
+    """The commons of all processes of the store."""
 
     hint: memoryview[int]
     seen: int
@@ -108,11 +108,11 @@ class Turns:
             self._poller.unregister(fd)
 
     def go_by(self, commons: HeldInCommon | None) -> None:
-        """What all processes have in common is looked at before the requests of a turn, where it has changed."""
+        """Have the commons looked at before the requests of a turn, if they have changed."""
         self._commons = commons
 
     def take_beside(self, is_meant: Callable[[object], bool]) -> None:
-        """In the midst of a turn, which goes on: call those that are meant and ready."""
+        """Call those that are meant and ready, in the middle of a turn, which goes on afterwards."""
         ready = self._poll(0, MAX_EVENTS)
         read = self._read[self._executed :] + self._poller.take()
         left: list[tuple[Reader, bytes | None]] = []
@@ -198,7 +198,7 @@ class Turns:
         return is_wanted
 
     def _execute_read(self, _events: int) -> None:
-        """What the poller has read goes to the connection that it was read for."""
+        """Hand what the poller has read to the connection that it was read for."""
         self._read, self._executed = self._poller.take(), 0
         while self._executed < len(self._read):  # a script that takes long executes others' meanwhile
             reader, data = self._read[self._executed]
@@ -224,6 +224,6 @@ class Turns:
 
 
 def _talker(reader: Reader) -> Talker:
-    """Whose method it is."""
+    """Return the object that this method belongs to."""
     talker: Talker = reader.__self__  # type: ignore[attr-defined]
     return talker

@@ -1,6 +1,5 @@
-"""What a server does for the files of its store now and then: it reports which processes keep pages of them, and gives
-free pages
-back to the file system as often as `compact-every` says.
+"""Care for the files of a server's store: it reports which processes keep pages of them, and gives free pages back to
+the file system as often as `compact-every` says.
 """
 
 from __future__ import annotations

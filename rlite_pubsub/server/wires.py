@@ -1,7 +1,7 @@
-"""What sockets are watched, read and written with: one poller for all, and something to send by for each.
+"""Watching, reading and writing sockets: one poller for all, and a sender for each.
 
-Where this package was compiled it is _wires.c, which reads along while it looks: what small requests pass then is two
-calls of C less for each. Else it is the select and os modules, and everybody reads when called.
+In a compiled package this is _wires.c, which reads while it polls: that saves two calls of C for each small request.
+Otherwise it is the select and os modules, and connections read when called.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Poller(Protocol):
         """Read what has come as soon as it is seen, for this reader; None: do not. May be done, or not."""
 
     def poll(self, timeout_s: float | None, most: int, /) -> list[tuple[int, int]]:
-        """Which descriptors are ready for what, at most this many. None: wait forever."""
+        """Return which descriptors are ready for what, at most this many. None: wait forever."""
         ...
 
     def take(self) -> list[tuple[Reader, bytes | None]]:
-        """What has been read, once."""
+        """Return what has been read, once."""
         ...
 
     def fileno(self) -> int:
@@ -132,7 +132,7 @@ class SelectorPoller:
 
 
 def _mask(events: int) -> int:
-    """What the selectors module calls these."""
+    """Return these events in the numbers of the selectors module."""
     return (selectors.EVENT_READ if events & _READABLE else 0) | (selectors.EVENT_WRITE if events & _WRITABLE else 0)
 
 

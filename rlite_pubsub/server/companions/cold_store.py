@@ -67,7 +67,7 @@ class ColdStore:
                 settings.on_change(name, self._begin_anew)
 
     def _shelf(self, txn: Txn) -> Shelf | None:
-        """Where what is read stands; None: nothing can be."""
+        """Return the shelf of what is read; None if nothing can be."""
         if not is_installed():
             return None
         home = cold_home.get(txn)

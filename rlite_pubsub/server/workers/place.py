@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WorkerPlace:
-    """What a worker knows of itself and the others."""
+    """A worker's knowledge of itself and the others."""
 
     number: int
     paths: Sequence[str]

@@ -60,7 +60,7 @@ class Sockets:
         return [*self._own[number], *self._common]
 
     def close(self) -> None:
-        """In the supervisor: nobody serves any more."""
+        """Close the sockets, in the supervisor: nobody serves any more."""
         for sock in [*self._common, *(sock for sockets in self._own for sock in sockets)]:
             sock.close()
         if self._unix_path and os.path.exists(self._unix_path):
@@ -80,7 +80,7 @@ class Sockets:
 
 
 def refused(failure: CannotListen) -> str:
-    """In redis-server's words."""
+    """Return the message in redis-server's words."""
     return f"Could not create server TCP listening socket {failure.host}:{failure.port}: bind: {failure.strerror}"
 
 

@@ -178,7 +178,7 @@ class Supervisor:
         self._workers[process] = number
 
     def _work(self, number: int, is_replacement: bool) -> int:
-        """In the worker: nothing of the supervisor's is used any more."""
+        """Run the worker, which uses nothing of the supervisor's any more."""
         try:
             signal.set_wakeup_fd(-1)
             for each in (*_ENDING, signal.SIGHUP, signal.SIGCHLD):
