@@ -98,7 +98,7 @@ def _existing(url: str) -> BackupTarget:
 
 @contextmanager
 def _naming(place: Place) -> Iterator[None]:
-    """What is wrong with a file of it is told with its place."""
+    """Add the place to errors of its files."""
     from rlite_pubsub.backup.errors import BackupError
     from rlite_pubsub.cold.errors import ColdError
 

@@ -76,7 +76,7 @@ def _place_of(arguments: argparse.Namespace) -> Place:
 
 
 def _url_of(folder: Path) -> str:
-    """Where a store has its blocks."""
+    """Return where a store has its blocks."""
     if not (folder / "live.mdb").exists():
         return ""
     from rlite_pubsub.storage.cold import cold_home

@@ -84,7 +84,7 @@ Examples:
 
 
 def help_text() -> str:
-    """What --help prints."""
+    """Return the text of --help."""
     blocks = []
     for theme, subcommands in THEMES.items():
         lines = [f"  {each.word:12} {each.summary}" for each in subcommands]

@@ -1,4 +1,4 @@
-"""How a command ends: 0 if all went well, 1 with one line if not, 130 after Ctrl-C.
+"""The end of a command: 0 if all went well, 1 with one line if not, 130 after Ctrl-C.
 
 The line names the folder or the URL that the command was about. A reader of the output that goes away (`| head`) ends
 it silently, and is no failure.
@@ -43,13 +43,13 @@ def say(what: str) -> None:
 
 
 def _place(arguments: argparse.Namespace, *, is_connection: bool) -> str | None:
-    """What the command was about; where it brings something elsewhere, its connection is there."""
+    """Return what the command was about; if it moves something elsewhere, its connection is there."""
     names = ("to", "store", "url") if is_connection else ("store", "url")
     return next((vars(arguments)[name] for name in names if vars(arguments).get(name)), None)
 
 
 def _with_place(what: str, target: str | None) -> str:
-    """What went wrong, and where."""
+    """Return what went wrong, and where."""
     if target is None:
         return what
     place = without_password(target)
@@ -57,7 +57,7 @@ def _with_place(what: str, target: str | None) -> str:
 
 
 def _drop_output() -> None:
-    """What is still buffered goes nowhere: Python would write it at its end, and complain."""
+    """Drop what is still buffered: Python would write it at its end, and complain."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

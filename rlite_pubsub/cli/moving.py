@@ -66,7 +66,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _place(folder: Path, *, merge: bool) -> Iterator[Path]:
-    """Where the store is to be made; it comes to its own place when all went well."""
+    """Yield the folder in which to make the store, which is moved to its own place if all went well."""
     if merge:
         must_exist(os.fspath(folder))
         yield folder

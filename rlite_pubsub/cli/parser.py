@@ -1,7 +1,7 @@
-"""How all commands read their arguments: argparse, with refusals in our words.
+"""Reading the arguments of all commands: argparse, with errors in our words.
 
-A refusal is one line and names the command; an option that nobody knows is answered with the one that was probably
-meant. Arguments are bytes where they are names or data (`type=os.fsencode`): what is no UTF-8 goes through as it came.
+An error is one line and names the command; for an unknown option it suggests the one that was probably meant. Arguments
+are bytes where they are names or data (`type=os.fsencode`): what is no UTF-8 goes through as it came.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def refusal(program: str, what: str) -> str:
-    """What is wrong with the arguments, and where to read more."""
+    """Return what is wrong with the arguments, and where to read more."""
     return f"{program}: {what}{'' if what.endswith('?') else '.'} Try {program} --help."
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """What was probably meant, as the end of a refusal; nothing where nothing is near."""
+    """Return what was probably meant, as the end of an error; empty if nothing is close."""
     near = get_close_matches(word, list(known), 1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -123,7 +123,7 @@ def _done(module: Any, job: Job, options: Any, arguments: argparse.Namespace) ->
 
 
 def _is_short(module: Any, options: Any) -> bool:
-    """Whether there is so little to do that the JVM has not got to compile for the long run."""
+    """Return whether there is so little to do that the JVM need not compile for a long run."""
     rows = module.plan(options).totals.get("rows")
     return isinstance(rows, int) and rows <= SHORT_ROWS and not getattr(options, "follow", False)
 

@@ -57,7 +57,7 @@ def _blotted(word: bytes, secrets: list[bytes]) -> bytes:
 
 
 def _arguments() -> tuple[int, int]:
-    """Where they stand in this process's memory."""
+    """Return where the arguments stand in this process's memory."""
     fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
     start, end = (int(fields[field - _FIRST_FIELD_AFTER_NAME]) for field in (_ARG_START, _ARG_END))
     if not 0 < start < end:

@@ -1,4 +1,4 @@
-"""What a command works on: a store's folder, or a server by its address.
+"""The target of a command: a store's folder, or a server by its address.
 
     ./store, /var/lib/rlite              a folder; rlite:///var/lib/rlite?db=1 is one, too
     localhost, 127.0.0.1:6379, [::1]     a server (so a folder of such a name is ./localhost)
@@ -59,7 +59,7 @@ def _is_socket(word: str) -> bool:
 
 
 def is_server(target: str) -> bool:
-    """Whether it is a server's URL, not a folder."""
+    """Return whether it is a server's URL, not a folder."""
     return "://" in target and not target.startswith("rlite://")
 
 

@@ -15,7 +15,7 @@ _SMUGGLED = range(0xDC80, 0xDD00)
 
 
 def escaped(data: bytes) -> str:
-    """In one line."""
+    """Return the data in one line."""
     text = data.decode("utf-8", "surrogateescape")
     return text if text.isprintable() and "\\" not in text else "".join(map(_escaped, text))
 
@@ -40,7 +40,7 @@ def for_json(data: bytes) -> object:
 
 
 def raw(value: object) -> bytes:
-    """What a client gives, whether it decodes or not."""
+    """Return the bytes of a client's answer, whether it decodes or not."""
     return value if isinstance(value, bytes) else str(value).encode(errors="surrogateescape")
 
 

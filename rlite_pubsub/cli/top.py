@@ -182,7 +182,7 @@ def _only(shown: TopPage, title: str) -> TopPage:
 
 
 def _press(keyboard: Keyboard, view: TopView, until_s: float) -> bool:
-    """Whether it is time for the next look; not, where a key has been pressed."""
+    """Handle the keyboard; return whether it is time for the next look: False if a key was pressed."""
     left_s = until_s - time.monotonic()
     if left_s <= 0:
         return True
@@ -199,7 +199,7 @@ def _lost() -> tuple[type[Exception], ...]:
 
 
 def _leave(number: int, frame: Any) -> None:
-    """By way of all contexts: they leave the terminal as it was."""
+    """Leave through all contexts: they restore the terminal."""
     sys.exit(128 + number)
 
 

@@ -1,5 +1,5 @@
-"""Where the pages of `rlite-pubsub top` go: rich's live screen, a plain one where rich is not installed, or, where
-output is no terminal, one page after the other."""
+"""The output of `rlite-pubsub top`: rich's live screen, a plain one if rich is not installed or, if the output is not a
+terminal, one page after the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlite_pubsub.cli.top_tables import TopPage, TopTable, bytes_text, count_tex
 
 
 def head_lines(page: TopPage) -> list[str]:
-    """What there is to say of a server as a whole."""
+    """Return the lines on a server as a whole."""
     about = page.summary
     if about["process_id"] is None:
         return ["A store's folder, without a server's counters."]

@@ -42,7 +42,7 @@ GAUGES = (
 
 @dataclass(frozen=True)
 class TopReading:
-    """What was there at a time."""
+    """The state at a moment."""
 
     at_s: float
     info: dict[str, Any]

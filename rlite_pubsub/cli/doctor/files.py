@@ -1,4 +1,4 @@
-"""What the files of a store have, and who keeps their pages: for whoever looks after a folder."""
+"""The contents of a store's files, and who keeps their pages: for whoever looks after a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAUSE_SECONDS = 0.003
 
 
 def sizes_of(environment: Environment) -> str:
-    """In a line."""
+    """Return the sizes in a line."""
     sizes = environment.account.sizes(sys.maxsize)
     return (
         f"{sizes.used} bytes in use: {sizes.live} live, {sizes.free} free, {sizes.held} of these held; "
@@ -30,8 +30,8 @@ def sizes_of(environment: Environment) -> str:
 
 
 def _behind(environment: Environment) -> set[TableLine]:
-    """Who reads what is not the last commit any more: who reads that, as a backup does while nothing is written, keeps
-    nothing from being used again."""
+    """Return the readers of older commits: a reader of the last one, such as a backup while nothing is written, keeps
+    nothing from being reused."""
     last_commit = environment.last_commit()
     return {reader for reader in environment.account.readers() if reader.transaction < last_commit}
 

@@ -29,7 +29,7 @@ from rlite_pubsub.storage.topics.proof import TopicHead
 
 
 def faults(store: Store, folder: str) -> Iterator[str]:
-    """What is wrong with the store, one line for each."""
+    """Yield what is wrong with the store, one line each."""
     for environment, are_durable in ((store.live, False), (store.data, True)):
         for fault in environment.read(lambda txn: list(mail_proof.faults(txn, are_durable=are_durable))):  # noqa: B023
             yield f"{environment.path.name}: {fault}"

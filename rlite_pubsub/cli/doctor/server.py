@@ -1,4 +1,4 @@
-"""What a server says of itself and of its store: INFO, and the list of subscribers. Looking changes nothing. A server
+"""A server's own report on itself and its store: INFO, and the list of subscribers. Looking changes nothing. A server
 that is no rlite-pubsub is asked as well, and says less."""
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What is published, and followed as it comes: channels, topics, events."""
+"""Commands that follow what is published: channels, topics, events."""

@@ -1,4 +1,4 @@
-"""What is followed, as it goes out: a line, a JSON object, or the bytes themselves, for each item."""
+"""The output of commands that follow: a line, a JSON object, or the bytes themselves, for each item."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OutputItem(Protocol):
         """For people: one line, escaped."""
 
     def raw(self) -> bytes:
-        """What was sent, without anything added."""
+        """Return the bytes, without anything added."""
 
     def about(self) -> dict[str, object]:
         """For programs."""
@@ -47,7 +47,7 @@ class Output:
         self._poll.register(self._stream, 0)
 
     def put(self, item: OutputItem) -> bool:
-        """Whether more is wanted."""
+        """Write an item; return whether more is wanted."""
         if self._filter is not None and not self._filter.search(item.line()):
             return True
         self._stream.write(self._bytes_of(item))

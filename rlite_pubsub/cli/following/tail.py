@@ -82,7 +82,7 @@ _ID = re.compile(r"[0-9]+-[0-9]+|[0-9]+")
 
 
 def start_of(word: str) -> str:
-    """In the words of `topics.subscribe`. Raises ArgumentTypeError."""
+    """Return a start in the words of `topics.subscribe`. Raises ArgumentTypeError."""
     named = {"START": BEGINNING, "END": END}.get(word.upper())
     if named is not None:
         return named

@@ -179,5 +179,5 @@ def _of_script(path: str, words: list[bytes]) -> list[bytes]:
 
 
 def _unescaped(word: str) -> bytes:
-    """What stands for a newline, a tab and so on, as the shell passes it on."""
+    """Replace the escapes of a newline, a tab and so on, as the shell passes them on."""
     return (inline.split(b'"%b"' % os.fsencode(word)) or [os.fsencode(word)])[0]

@@ -65,7 +65,7 @@ class Dialogue:
 
     @property
     def is_connected(self) -> bool:
-        """Whether a command finds somebody."""
+        """True if a command reaches somebody."""
         return self._wire is not None and not self._is_lost
 
     @property
@@ -192,7 +192,7 @@ class Dialogue:
             self._is_awaiting = False
 
     def wire(self) -> Wire:
-        """What leads there, for who sends and receives without us. Raises ConnectionLost."""
+        """Return the connection, for code that sends and receives by itself. Raises ConnectionLost."""
         if self._wire is None:
             raise ConnectionLost("not connected")
         return self._wire
@@ -228,7 +228,7 @@ class Dialogue:
             self._names[opposite].discard(reply[1])
 
     def _note(self, word: bytes, request: list[bytes], reply: Reply) -> None:
-        """Where one is, after a command."""
+        """Note the session's state after a command: its transaction, database, protocol and subscriptions."""
         if word == b"exec" or (word == b"discard" and not isinstance(reply, Error)):
             self.is_in_transaction = False
             if reply is None or isinstance(reply, Error) or word == b"discard":

@@ -76,11 +76,11 @@ class Prompt:
 
     @property
     def manual(self) -> Manual:
-        """What the server says of its commands."""
+        """The server's documentation of its commands."""
         return self._manual
 
     def hint(self, line: str) -> str:
-        """What the command that is being typed takes."""
+        """Return the arguments of the command being typed."""
         entry = self._manual.entry_of(line.split())
         return f"{entry.name} {entry.syntax}" if entry is not None else ""
 
@@ -117,7 +117,7 @@ class Prompt:
         return True
 
     def _send(self, words: list[bytes]) -> bool:
-        """Whether it was answered."""
+        """Send a command; return whether it was answered."""
         if not self._dialogue.is_connected and not self._reconnect():
             return False
         began_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""What COMMAND DOCS says, for help, hints and completion."""
+"""The answer of COMMAND DOCS, for help, hints and completion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ManualEntry:
 
 
 class Manual:
-    """What a server tells of its commands."""
+    """A server's documentation of its commands."""
 
     def __init__(self, docs: Reply) -> None:
         """`docs`: the answer of COMMAND DOCS. One that is an error makes an empty manual."""
@@ -42,7 +42,7 @@ class Manual:
         return None
 
     def completions(self, words: list[str], last: str) -> list[str]:
-        """What the word under the cursor may become; `words` stand before it. In the case in which it is typed."""
+        """Return the completions of the word under the cursor, in its case; `words` stand before it."""
         if words and words[0].lower() in ("help", "?"):
             known = [name for name in self.entries] + [f"@{group}" for group in self.groups]
             begun = " ".join([*words[1:], last]).lower()

@@ -1,4 +1,4 @@
-"""Where `rlite-pubsub cli` goes, as its options say: which server or store, as whom, which database."""
+"""The destination of `rlite-pubsub cli`, from its options: which server or store, as whom, which database."""
 
 from __future__ import annotations
 

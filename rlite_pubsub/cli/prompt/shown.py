@@ -78,7 +78,7 @@ def _takes_lines(reply: Reply) -> bool:
 
 
 def raw(reply: Reply, delimiter: bytes = b"\n") -> bytes:
-    """What was sent, and nothing else, elements by themselves."""
+    """Return the reply and nothing else, its elements separated."""
     if isinstance(reply, Map):
         return delimiter.join([raw(key, delimiter) + b" " + raw(value, delimiter) for key, value in reply])
     if isinstance(reply, list):

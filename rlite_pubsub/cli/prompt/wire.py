@@ -24,7 +24,8 @@ class Wire(Protocol):
         """Say it. Raises OSError and redis-py's ConnectionError."""
 
     def receive(self, timeout_s: float | None) -> bytes | None:
-        """What has come; nothing (b"") at the end, None if there is nothing yet. It waits no longer than asked."""
+        """Return what has come; nothing (b"") at the end, None if there is nothing yet. It waits no longer than
+        asked."""
 
     def exchange(self, data: bytes, timeout_s: float) -> tuple[int, bytes | None]:
         """Send as many bytes of these encoded requests as are taken at once, and receive what has come. It waits for
@@ -36,7 +37,7 @@ class Wire(Protocol):
 
 @dataclass(frozen=True)
 class Tls:
-    """How a server proves who it is, and we who we are."""
+    """The options of TLS: how server and client prove who they are."""
 
     authorities: str | None = None
     folder_of_authorities: str | None = None

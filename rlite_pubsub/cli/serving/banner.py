@@ -1,5 +1,5 @@
-"""What a server logs once it is ready: its version, its store, retention and durability, its addresses, and whether a
-password is set."""
+"""The lines that a server logs once it is ready: its version, its store, retention and durability, its addresses, and
+whether a password is set."""
 
 from __future__ import annotations
 

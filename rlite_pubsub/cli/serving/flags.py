@@ -27,7 +27,7 @@ def serve(parser: argparse.ArgumentParser) -> None:
 
 
 def help_text(*, everything: bool) -> str:
-    """What `serve --help` and `serve --help all` print."""
+    """Return the text of `serve --help` and `serve --help all`."""
     parser = CommandParser(
         prog="rlite-pubsub serve",
         description="Serve Redis clients, and HTTP if it is asked for.",
