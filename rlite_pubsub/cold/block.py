@@ -117,8 +117,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def complete(place: Place, info: BlockInfo) -> BlockInfo:
-    """What is known of a block, with its row groups and the time when it was sealed: manifests and TOPIC.BLOCKS leave
-    them out."""
+    """Return a block with its row groups and the time when it was sealed: manifests and TOPIC.BLOCKS leave them out."""
     return footer.known(place, info).info(info.file_bytes, info.sha256)
 
 
@@ -176,7 +175,7 @@ def _decode_all(place: Place, path: str, known: Footer) -> None:
 
 
 def _readable(place: Place, found: Footer) -> str:
-    """How much of a damaged block can still be read."""
+    """Return a text that says how much of a damaged block can still be read."""
     bad = []
     for number, group in enumerate(found.groups):
         try:
@@ -189,7 +188,7 @@ def _readable(place: Place, found: Footer) -> str:
 
 
 def info_of(place: Place, path: str) -> tuple[BlockInfo, Origin]:
-    """What is known of the block in this file, by itself alone; all its entries are decoded and proved."""
+    """Return the block in this file, from the file alone; all its entries are decoded and verified."""
     found = footer.read(place, path)
     if found.path != path:
         raise ForeignBlock(path, f"this is block {found.path}, under another name")

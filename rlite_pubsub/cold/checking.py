@@ -37,7 +37,7 @@ _KINDS: dict[type[ColdError], str] = {
 
 
 class Checked(NamedTuple):
-    """What came of looking at a file."""
+    """The result of checking a file."""
 
     path: str
     kind: str
@@ -97,7 +97,7 @@ def _alone(place: Place, path: str, kind: str, reason: str) -> Checked:
 
 
 class Rebuilt(NamedTuple):
-    """What came of making manifests again."""
+    """The result of rebuilding manifests."""
 
     manifests: tuple[Manifest, ...]
     left_out: tuple[Checked, ...]
@@ -129,8 +129,8 @@ def rebuild(place: Place, topic: bytes | None = None, *, is_forced: bool = False
 
 
 def alone(place: Place, files: Iterable[str]) -> tuple[list[tuple[Manifest, list[BlockInfo]]], list[ColdError]]:
-    """What blocks say without any manifest: for each topic its manifest and the blocks that are not in it; and why some
-    say nothing. Raises PlaceFailed."""
+    """Return what blocks show without any manifest: for each topic its manifest and the blocks that are not in it; and
+    why some are unreadable. Raises PlaceFailed."""
     by_topic: dict[tuple[str, int], dict[str, tuple[BlockInfo, Origin]]] = {}
     problems: list[ColdError] = []
     for path in files:

@@ -61,7 +61,7 @@ def as_signed(half: int) -> int:
 
 
 def as_unsigned(number: int) -> int:
-    """What a column holds, as half an id."""
+    """Return the half of an id that a column's number stands for."""
     return number % (2 * _SIGN)
 
 
@@ -156,7 +156,7 @@ def field_lists(ids: bytes, wire: bytes, count: int, topic: bytes) -> list[list[
 
 
 def _pair_offsets(lists: list[list[bytes]]) -> pa.Int32Array:
-    """Where each entry's fields begin, in pairs of name and value."""
+    """Return where each entry's fields begin, in pairs of name and value."""
     ends = pa.array([0, *accumulate(map(len, lists))], pa.int32())
     if pc.max(pc.bit_wise_and(ends, 1)).as_py():
         raise ValueError("a name without a value")
@@ -236,7 +236,7 @@ def _wire(ms: pa.Array, seq: pa.Array, fields: pa.ListArray) -> pa.BinaryArray:
 
 
 def _planned(plan: pc.Expression, inputs: list[pa.Array]) -> pa.BinaryArray:
-    """What a plan makes of these columns, which it knows by their numbers."""
+    """Return what a plan makes of these columns, which it knows by their numbers."""
     table = pa.Table.from_arrays(inputs, names=list("0123"[: len(inputs)]))
     steps = [
         acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
@@ -286,7 +286,7 @@ def id_at(batch: pa.RecordBatch, place: int) -> Id:
 
 
 def is_in_order(batch: pa.RecordBatch) -> bool:
-    """Whether each id is above the one before."""
+    """Return whether each id is above the one before."""
     ms, seq = batch.column("ms").view(pa.uint64()), batch.column("seq").view(pa.uint64())
     if len(ms) < 2:
         return True

@@ -1,5 +1,5 @@
-"""What can be wrong in a cold store. Each names the file; none is pyarrow's or the OS's own, and none means that the
-rest cannot be read."""
+"""The errors of a cold store. Each names the file; none is pyarrow's or the OS's own, and none means that the rest
+cannot be read."""
 
 from __future__ import annotations
 
@@ -43,4 +43,4 @@ class ForeignManifest(ColdError):
 
 
 class EntryMalformed(ColdError):
-    """What is said to be an entry is none, or not the one of its id."""
+    """What should be an entry is not one, or not the one of its id."""

@@ -1,4 +1,4 @@
-"""What a block says of itself, at its end.
+"""The footer of a block.
 
     PAR1, pages, page indexes | seal | Parquet's metadata | their length u32 | PAR1
 
@@ -42,7 +42,7 @@ _CACHED = 64
 
 
 class GroupExtent(NamedTuple):
-    """Where a row group is in its file, and what proves it."""
+    """Where a row group is in its file, and the digest that proves it."""
 
     start: int
     stop: int
@@ -68,7 +68,7 @@ class Footer(NamedTuple):
     """Of all that is before it."""
 
     def words(self) -> dict[str, str]:
-        """What goes into Parquet's metadata."""
+        """Return the entries for Parquet's metadata."""
         info = self.info(0, b"")
         said = {
             "format": FORMAT,
@@ -112,7 +112,8 @@ class Footer(NamedTuple):
         )
 
     def is_of(self, info: BlockInfo) -> bool:
-        """Whether this is the block that somebody knows, as far as they know it: without row groups, or the time."""
+        """Return whether this is the block that somebody knows, as far as they know it: without row groups, or the
+        time."""
         mine = self.info(info.file_bytes, info.sha256)
         if not info.groups:
             mine = replace(mine, groups=())
@@ -157,7 +158,7 @@ def read(place: Place, path: str, file_bytes: int | None = None) -> Footer:
 
 
 def _footer_bytes(tail: bytes | memoryview, path: str) -> int:
-    """How long the footer is that these bytes end with, with its seal."""
+    """Return the length of the footer that these bytes end with, with its seal."""
     end = len(_MAGIC) + _LENGTH_BYTES
     if bytes(tail[-len(_MAGIC) :]) != _MAGIC or len(tail) < end:
         raise BlockDamaged(path, "it does not end as a Parquet file does")

@@ -153,7 +153,7 @@ def _write_synced(path: Path, data: memoryview) -> None:
 
 
 def _prove(path: Path, data: memoryview, name: str) -> None:
-    """What can be read is what was written."""
+    """Check that what can be read is what was written."""
     with path.open("rb", buffering=0) as file:
         at = 0
         while piece := file.read(_COMPARED_BYTES):

@@ -1,4 +1,4 @@
-"""Which topic of which store entries come from, for code that runs without Arrow."""
+"""The store and topic that entries come from, for code that runs without Arrow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Origin(NamedTuple):
-    """Whose entries a block has."""
+    """The origin of a block's entries."""
 
     store: str
     topic: bytes

@@ -1,4 +1,4 @@
-"""Where a topic's files are in a cold store.
+"""The paths of a topic's files in a cold store.
 
     NAME/NUMBER/FIRST_LAST.parquet      a block: NUMBER is the topic's, FIRST and LAST are ids, ms-seq
     NAME/NUMBER/_manifest.json          its manifest

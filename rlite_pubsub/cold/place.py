@@ -1,4 +1,4 @@
-"""Where the cold store is: a folder, or a bucket.
+"""The place of a cold store: a folder, or a bucket.
 
 Promises, wherever it is:
  - A file appears whole or not at all, under its name, and its writer knows that it will be there after a
@@ -57,7 +57,7 @@ class Place(ABC):
 
     @abstractmethod
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
-        """What is there of this range: less, if the file ends in it."""
+        """Return this range, or less if the file ends in it."""
 
     @abstractmethod
     def size(self, path: str) -> int:
@@ -96,6 +96,6 @@ def checked(path: str) -> str:
 
 
 def is_leftover(name: str, modified_s: float, now_s: float | None) -> bool:
-    """Whether a file is what a dead writer has left."""
+    """Return whether a file was left behind by a dead writer."""
     now_s = time.time() if now_s is None else now_s
     return name.startswith(".") and name.endswith(".part") and now_s - modified_s >= LEFTOVER_AGE_S

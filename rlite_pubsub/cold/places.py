@@ -1,4 +1,4 @@
-"""Which place an address means: a folder, or a bucket."""
+"""The place that an address means: a folder, or a bucket."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ def _plain(values: Sequence[bytes], topic: bytes) -> pa.RecordBatch | None:
 
 
 def _edges(ends: array[int], firsts: Sequence[int]) -> array[int]:
-    """Where entries begin and end in the bytes of all chunks together. `ends`: in those of each one's own chunk;
-    `firsts`: which of them are the first ones of a chunk."""
+    """Return where entries begin and end in the bytes of all chunks together. `ends`: in the bytes of each one's own
+    chunk; `firsts`: the entries that begin a chunk."""
     begins = array("i", [0]) + ends[:-1]
     for place in firsts:
         begins[place] = 0
@@ -135,8 +135,8 @@ def _values(edges: array[int], wire: bytes, ids: pa.Array) -> tuple[bytes, pa.Ar
 
 
 def _digits(rest: pa.Array) -> pa.Array | None:
-    """How many digits a value's length has, where the length, the value and their ends take this many bytes; None where
-    nothing does."""
+    """Return how many digits a value's length has, if the length, the value and their ends take this many bytes; None
+    if no number of digits fits."""
     bounds = pc.min_max(rest).as_py()
     if bounds["min"] < 1 + _FRAME_BYTES:
         return None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def is_installed() -> bool:
-    """Whether blocks can be read and written here."""
+    """Return whether blocks can be read and written here."""
     return importlib.util.find_spec("pyarrow") is not None
 
 

@@ -185,7 +185,7 @@ class Sealer:
         return True
 
     def _still_holds(self, topic: Topic, sealed: BlockInfo) -> bool:
-        """Whether nobody has sealed, or trimmed away, all of it meanwhile."""
+        """Return whether something of it is left, not sealed by others or trimmed away meanwhile."""
         return sealing.hot_from(topic) <= sealed.first and topic.trimmed_id < sealed.last
 
     def _due(self, topic: Topic) -> list[Chunk]:
@@ -210,7 +210,7 @@ class Sealer:
         manifest.write(self._place, manifest.of(origin, [*there, sealed]), make_safe=self._store.data.sync)
 
     def _contents(self, unfinished: BlockInfo) -> Contents:
-        """What a block holds that another worker has written."""
+        """Return the contents of a block that another worker has written."""
         from rlite_pubsub.cold import block
 
         return _contents([block.read_group(self._place, unfinished, place) for place in range(len(unfinished.groups))])

@@ -1,10 +1,9 @@
-"""What is in a cold store, by its files: whole manifests, their blocks, and blocks that are in none.
+"""The contents of a cold store, by its files: whole manifests, their blocks, and blocks that are in none.
 
 Nobody refers to a *stray*: a worker that sealed, compacted or archived was killed behind its name and before the rest,
 and the process that repeated its work gave the block another name. `collect` removes it, but nothing that anybody has,
-or may be
-about to have: no manifest has the block, nor the store that it says it is of, and it is a day old, as its place says.
-One that can't be read is left for `cold verify` to name.
+or may be about to have: no manifest has the block, nor the store that it says it is of, and it is a day old, as its
+place says. One that can't be read is left for `cold verify` to name.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ LOOK_MS = 3600 * 1000
 
 
 class Survey(NamedTuple):
-    """What there is in one place."""
+    """The contents of one place."""
 
     manifests: tuple[Manifest, ...]
     damaged: tuple[ManifestDamaged, ...]
@@ -63,7 +62,7 @@ def beside(path: str) -> str:
 
 
 def is_in(path: str, topic: bytes | None) -> bool:
-    """Whether a file is in the folder of a topic (or of any)."""
+    """Return whether a file is in the folder of a topic (or of any)."""
     return topic is None or path.startswith(f"{paths.folder_name(topic)}/")
 
 

@@ -1,4 +1,4 @@
-"""What a query finds when it is planned: which topics there are, where they begin and end, and which blocks they have.
+"""The catalog of a query's plan: which topics there are, where they begin and end, and which blocks they have.
 
 Who is asked is a server, or a store's folder (`ServerCatalog`), or a cold store by itself (shelf.py).
 """
@@ -36,13 +36,13 @@ class Catalog(Protocol):
         """None: there is no such topic."""
 
     def marks(self, name: bytes, after: Id, upto: Id, step: int, most: int | None = None) -> Marks:
-        """Where a range that is in no block may be cut."""
+        """Return where a range that is in no block may be cut."""
 
     def cold(self, name: bytes) -> ColdTopic:
-        """What of a topic is in blocks."""
+        """Return the part of a topic that is in blocks."""
 
     def place(self, cold: ColdTopic) -> Place:
-        """Where these blocks are."""
+        """Return the place of these blocks."""
 
     def sample(self, name: bytes, most: int) -> list[pa.RecordBatch]:
         """Some of a topic's first entries and some of its last ones, about `most` of each, as cold/columns.py has

@@ -1,4 +1,4 @@
-"""What a server says of the part of a topic that is in the cold store (TOPIC.BLOCKS)."""
+"""TOPIC.BLOCKS: what a server reports of the part of a topic that is in the cold store."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def cold_topic(client: Any, name: bytes) -> ColdTopic:
 
 
 def place_of(client: Any, cold: ColdTopic, cold_path: str | None) -> Place:
-    """Where its blocks are: as the user says, as the server does, or in the folder of the server's store. Raises
+    """Return the place of its blocks: as the user says, as the server does, or the folder of the server's store. Raises
     OptionRefused."""
     if cold_path is not None:
         return open_place(cold_path, "/")

@@ -31,7 +31,7 @@ _REPLY_TIMEOUT_S = 300.0
 
 
 def retry() -> Retry:
-    """What is sent again, and how often."""
+    """Return what is retried, and how often."""
     return Retry(
         ExponentialBackoff(cap=_LONGEST_PAUSE_S, base=_FIRST_PAUSE_S),
         RETRIES,
@@ -50,7 +50,7 @@ def connect(options: SourceOptions) -> redis.Redis:
 
 
 def make_store(options: SourceOptions) -> None:
-    """Where a folder is to be written to, and has no store yet, it gets one. To be called by the driver."""
+    """Create a store in a folder that is to be written to and has none yet. Called by the driver."""
     if options.folder is not None:
         from rlite_pubsub.embedded.client import from_url
 

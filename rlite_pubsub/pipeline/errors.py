@@ -1,4 +1,4 @@
-"""What the pipeline refuses, and what it has found missing."""
+"""The errors of the pipeline: refused options, and missing data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RowRefused(ValueError):
 
 
 class ValueRefused(ValueError):
-    """What a field says is no value of its column's type. Names the entry."""
+    """A field's text is not a value of its column's type. Names the entry."""
 
     def __init__(self, topic: str, entry_id: str, column: str, value: bytes, type: str) -> None:
         super().__init__(

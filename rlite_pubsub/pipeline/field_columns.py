@@ -1,4 +1,4 @@
-"""Which fields of entries are columns: `option("fields", "item, price double, id as order_id")`.
+"""The fields of entries that are columns: `option("fields", "item, price double, id as order_id")`.
 
     FIELD [TYPE] [as COLUMN [TYPE]]         string, if no type is said
 

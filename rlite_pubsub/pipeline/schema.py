@@ -56,7 +56,7 @@ EVENTS = "events"
 
 
 class Made(StrEnum):
-    """What the source makes."""
+    """The columns that the source makes."""
 
     TOPIC = "topic"
     ID = "id"
@@ -111,7 +111,7 @@ _READABLE = (*map(type, _PLAIN.values()), DecimalType)
 
 
 def schema_of(options: SourceOptions, samples: Iterable[pa.RecordBatch] = ()) -> StructType:
-    """What a `load()` without a schema has. `samples`: some of the entries, where their fields are to be inferred."""
+    """Return the schema of a `load()` without one. `samples`: some entries from which to infer their fields."""
     made = list(map(_made, _ALWAYS))
     if options.fields or options.infer_fields:
         made += [_of_field(one) for one in options.fields or inferred(samples)]
@@ -178,7 +178,7 @@ def _is_text(values: pa.Array) -> bool:
 
 
 def origin_of(column: StructField, options: SourceOptions) -> Origin:
-    """What a column is made of, by its metadata or else by its name."""
+    """Return what a column is made of, by its metadata or else by its name."""
     told: dict[str, Any] = column.metadata or {}
     if FIELD in told:
         return str(told[FIELD]).encode()

@@ -69,7 +69,7 @@ _HERE = {
 
 
 def is_here(master: str | None) -> bool:
-    """Whether the executors are this machine's."""
+    """Return whether the executors run on this machine."""
     return master is None or master.startswith("local")
 
 
@@ -158,7 +158,7 @@ def _settings(folder: Path, master: str | None, is_short: bool) -> dict[str, str
 
 @contextlib.contextmanager
 def _environment(master: str | None) -> Iterator[None]:
-    """What the JVM is started with. PYSPARK_PYTHON and SPARK_HOME are the user's, if they are set."""
+    """Set the environment that the JVM starts with. PYSPARK_PYTHON and SPARK_HOME are the user's, if they are set."""
     said = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     if "SPARK_HOME" not in os.environ:
         said["SPARK_HOME"] = str(jvm_archive.home())
@@ -184,7 +184,7 @@ def _interrupts_as_they_are() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _errors_to(log: Path) -> Iterator[None]:
-    """What is started meanwhile has this file as its standard error."""
+    """Give processes started meanwhile this file as their standard error."""
     kept = os.dup(2)
     with log.open("ab") as file:
         os.dup2(file.fileno(), 2)

@@ -81,7 +81,7 @@ def _files(spark: SparkSession, raw: str, whole: list[native.WholeBlock]) -> Dat
 
 
 def _others(spark: SparkSession, said: dict[str, str], rest: list[Window]) -> DataFrame:
-    """By the source, which is told what to read id by id: it plans later, when there may be more."""
+    """Return the rest by the source, which is told what to read id by id: it plans later, when there may be more."""
     passed = {
         name: value
         for name, value in said.items()

@@ -20,7 +20,7 @@ _MOST_MARKS = 4096
 
 
 class TopicExtent(NamedTuple):
-    """What there is of a topic at one moment."""
+    """The extent of a topic at one moment."""
 
     trimmed: Id
     """All up to and with this id is gone."""
@@ -61,7 +61,7 @@ def extent(client: redis.Redis, name: bytes) -> TopicExtent | None:
 
 
 class Marks(NamedTuple):
-    """Where a range may be cut."""
+    """The places where a range may be cut."""
 
     entries: int
     last: Id | None

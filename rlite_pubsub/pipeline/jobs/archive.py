@@ -107,7 +107,7 @@ _TYPES = {
 
 
 def plan(options: Archive) -> Outcome:
-    """What there is. How much of it was archived already, the checkpoint knows."""
+    """Return what there is. The checkpoint knows how much of it was archived already."""
     to, checkpoint = options.where()
     rows = [part.about("read") for part in options.parts(options.connect())]
     rows.append({"action": "write", "topic": to, "checkpoint": checkpoint})

@@ -128,7 +128,7 @@ def _quoted(name: str) -> str:
 
 
 def plan(options: Backfill, spark: SparkSession | None = None) -> Outcome:
-    """What would be read: counted, if there is a session to do it."""
+    """Return what would be read: counted, if there is a session to do it."""
     row: dict[str, object] = {"action": "read", "from": options.path, "format": options.source()}
     if spark is not None:
         frame = entries(read(spark, options), options)
@@ -163,7 +163,7 @@ def run(spark: SparkSession, options: Backfill, progress: Progress | None = None
 
 
 def _added(client: Any, topic: str | None) -> int:
-    """How many entries a topic was ever given."""
+    """Return how many entries were ever added to a topic."""
     if topic is None or extent(client, topic.encode()) is None:
         return 0
     told = client.execute_command("TOPIC.INFO", topic)

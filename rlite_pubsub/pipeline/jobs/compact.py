@@ -39,7 +39,7 @@ _ENOUGH_ENTRIES = 250_000
 
 @dataclass(frozen=True, kw_only=True)
 class Compact(TopicOptions):
-    """Which blocks, and into how large ones."""
+    """Which blocks are merged, and how large the new ones are."""
 
     target_bytes: int = option(
         "about how many bytes the file of a new block has at most", default=128 << 20, read=size_bytes, metavar="SIZE"
@@ -82,7 +82,7 @@ class CompactRun(NamedTuple):
 
 
 def runs_of(place: Place, name: bytes, cold: ColdTopic, options: Compact) -> list[CompactRun]:
-    """What there is to be done for a topic."""
+    """Return the work for a topic."""
     origin = Origin(cold.store, name, cold.number)
     runs: list[CompactRun] = []
     taken: list[BlockInfo] = []
@@ -184,7 +184,7 @@ def mirror(client: Any, place: Place, name: bytes) -> None:
 
 
 def plan(options: Compact) -> Outcome:
-    """What would be merged."""
+    """Return what would be merged."""
     rows = [run.about() for run in _all_runs(options.connect(), options)]
     return Outcome("compact", rows, summed(rows, "blocks", "rows", "bytes"))
 

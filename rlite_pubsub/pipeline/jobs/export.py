@@ -40,7 +40,7 @@ def check() -> None:
 
 
 def plan(options: Export) -> Outcome:
-    """What would be read."""
+    """Return what would be read."""
     check()
     found = archive.plan(options)
     return Outcome("export", found.rows, found.totals)

@@ -1,4 +1,4 @@
-"""What a job has done, or would do."""
+"""The result of a job, done or planned."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _LONGEST_STEPS = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Replay(Selection):
-    """What goes where, and how fast."""
+    """What is replayed to where, and how fast."""
 
     to: str | None = option("the target topic, if one topic is replayed", default=None, metavar="TOPIC")
     prefix: str = option("… or a prefix for the names of all", default="")
@@ -55,7 +55,7 @@ class Replay(Selection):
         return {name: value for name, value in said.items() if value is not None}
 
     def target(self, part: SelectedPart) -> str:
-        """Where a topic goes. Raises OptionRefused where that is itself, or its name is no text."""
+        """Return the target of a topic. Raises OptionRefused if that is itself, or its name is not text."""
         topic = part.topic
         if self.to is None and topic.encode() != part.name:
             raise OptionRefused(f"topic {topic!r}: its name is not text; give --to")
@@ -66,7 +66,7 @@ class Replay(Selection):
 
 
 def chosen(frame: DataFrame, where: str | None) -> DataFrame:
-    """What of these entries is replayed, as the sink takes it."""
+    """Return the entries to replay, in the form that the sink takes."""
     return (frame if where is None else frame.where(where)).select("id", "headers")
 
 
@@ -99,7 +99,7 @@ def entry_of(client: Any, name: bytes, entry_id: bytes) -> Any:
 
 
 def plan(options: Replay) -> Outcome:
-    """What would be read, and what is there already."""
+    """Return what would be read, and what is there already."""
     client, to = options.connect(), connect(SourceOptions.of(options.written()))
     rows = []
     for part in _parts(options, client):
@@ -183,7 +183,7 @@ def _offset(topic: str, entry_id: Id) -> str:
 
 
 def _added(client: Any, topic: str) -> int:
-    """How many entries a topic was ever given."""
+    """Return how many entries were ever added to a topic."""
     if extent(client, topic.encode()) is None:
         return 0
     told = client.execute_command("TOPIC.INFO", topic)

@@ -1,5 +1,5 @@
-"""What `stats` has found, as one page: plots and tables, light or dark as the reader's system is, without any script,
-and without asking any host for anything."""
+"""The result of `stats` as one page: plots and tables, light or dark as the reader's system is, without any script or
+request to another host."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _topic(topic: Window, windows: Sequence[Window], start: int, end: int, windo
 def _filled(
     windows: Iterable[Window], start: int, end: int, window_ms: int
 ) -> list[tuple[float, Window | None]]:
-    """In the middle of each window; next to those with entries, also those without any."""
+    """Return the windows at their middles, adding the empty ones beside those with entries."""
     known = {window.start: window for window in windows}
     wanted = {at for one in known for at in (one - window_ms, one, one + window_ms) if start <= at < end}
     return [(at + window_ms / 2, known.get(at)) for at in sorted(wanted)]

@@ -32,7 +32,7 @@ _BATCH = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Retain(Selection):
-    """What stays. With several limits each of them holds."""
+    """What stays. With several limits all of them apply."""
 
     keep_since_ms: int | None = option(
         "remove entries before this time: 30d (ago), or 2026-11-18", default=None, read=moment_ms, word="keep-since",
@@ -63,7 +63,7 @@ def matching(frame: DataFrame, delete: str) -> DataFrame:
 
 
 def plan(options: Retain) -> Outcome:
-    """What would go by age and size, and where a predicate would be looked for."""
+    """Return what age and size would remove, and where a predicate would be applied."""
     options.check()
     client = options.connect()
     rows: list[dict[str, object]] = []
@@ -159,7 +159,7 @@ def _trim_to(client: Any, name: bytes, last: Id) -> None:
 
 
 def delete(options: Retain, frame: DataFrame, names: dict[str, bytes]) -> None:
-    """What matches goes, found and deleted by tasks. `names`: of the topics, as the frame has them."""
+    """Delete matching entries, found and deleted by tasks. `names`: the topics, as the frame names them."""
     assert options.delete is not None
     told = {name: value for name, value in options.told().items() if name != "coldPath"}
 

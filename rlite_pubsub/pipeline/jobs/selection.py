@@ -1,4 +1,4 @@
-"""Which server, which of its topics, and which of their entries: what most jobs are asked for."""
+"""The options that most jobs share: which server, which of its topics, and which of their entries."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class TopicOptions(ServerOptions):
 
 @dataclass(frozen=True)
 class SelectedPart:
-    """What is selected of one topic."""
+    """The selection from one topic."""
 
     topic: str
     name: bytes
@@ -138,7 +138,7 @@ class Selection(TopicOptions):
             return spark.read.format("rlite").options(**self.asked()).schema(columns or ALL_COLUMNS).load()
 
     def parts(self, client: Any) -> list[SelectedPart]:
-        """What there is of it, topic by topic. Blocks that are whole in it are counted and not read."""
+        """Return the selection, topic by topic. Blocks that are entirely in it are counted and not read."""
         return [self._part(client, text, name) for text, name in self.names(client).items()]
 
     def _part(self, client: Any, text: str, name: bytes) -> SelectedPart:

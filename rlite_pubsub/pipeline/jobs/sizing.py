@@ -23,7 +23,7 @@ _TB = 1_000_000_000_000
 
 
 class WorkRate(NamedTuple):
-    """How fast something is."""
+    """How fast a kind of work is."""
 
     what: str
     entries_per_s: int
@@ -54,7 +54,7 @@ def _tenths(word: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Sizing:
-    """How much, and on what."""
+    """How much work there is, and on what machine."""
 
     terabytes: float = option("of entries, as they are sent", default=1.0, read=_tenths, metavar="NUMBER")
     entry_bytes: int = option("of an entry", default=100, read=size_bytes, metavar="SIZE")

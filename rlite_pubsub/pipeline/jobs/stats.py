@@ -42,7 +42,7 @@ def _unit(word: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Stats(Selection):
-    """What is counted, and where it goes."""
+    """What is counted, and where the result goes."""
 
     window_ms: int | None = option(
         "length of a window: 10s, 1m, 1h (default: about 200 of them)", default=None, read=age_ms, word="window"
@@ -59,7 +59,7 @@ def stats(frame: DataFrame, options: Stats) -> DataFrame:
 
 
 def histogram(frame: DataFrame, options: Stats) -> DataFrame:
-    """How often each gap and each latency occurs in a window. The gap of a window's first entry is null here."""
+    """Return how often each gap and each latency occurs in a window. The gap of a window's first entry is null here."""
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as f
 
@@ -135,7 +135,7 @@ def summarised(counted: DataFrame) -> DataFrame:
 
 
 def lags(client: Any, names: dict[str, bytes]) -> list[Lag]:
-    """How far each group is behind, at this moment."""
+    """Return how far each group is behind at this moment."""
     found = []
     for text, name in names.items():
         for told in client.xinfo_groups(name):
@@ -151,7 +151,7 @@ def _text(value: Any) -> str:
 
 
 def plan(options: Stats) -> Outcome:
-    """What would be read."""
+    """Return what would be read."""
     parts = options.parts(options.connect())
     options = settled(options, parts)
     rows = [part.about("read") for part in parts]

@@ -28,11 +28,11 @@ _TASKS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Verify(TopicOptions):
-    """Which topics are verified."""
+    """The topics to verify."""
 
 
 def problem_of(place: Place, origin: Origin, info: BlockInfo) -> str:
-    """What is wrong with a block; empty, if nothing is."""
+    """Return what is wrong with a block; empty if nothing is."""
     from rlite_pubsub.cold import block, footer
 
     try:
@@ -75,7 +75,7 @@ def _work(options: Verify, client: Any) -> list[tuple[str, Place, Origin, ColdTo
 
 
 def plan(options: Verify) -> Outcome:
-    """What would be read."""
+    """Return what would be read."""
     rows: list[dict[str, object]] = [
         {
             "action": "verify",

@@ -1,4 +1,4 @@
-"""What a task does: entries of its spans, from wherever they are, a block, the server or the store, as rows (rows.py).
+"""The work of a task: it reads the entries of its spans, from a block, the server or the store, as rows (rows.py).
 
 A block that is not there any more was compacted, or dropped, after it was planned: what is missing comes from the
 server then, which has it in another block, or says that it is lost. Without a server it is lost. A block that is
@@ -101,7 +101,7 @@ def _named(batch: pa.RecordBatch, topic: bytes) -> pa.RecordBatch:
 
 
 def _within(batch: pa.RecordBatch, after: Id, upto: Id) -> pa.Array:
-    """Which rows have ids above the one, up to and with the other."""
+    """Return which rows have ids above the one, up to and including the other."""
     ms, seq = (batch.column(name).view(pa.uint64()) for name in ("ms", "seq"))
     low_ms, low_seq, high_ms, high_seq = (pa.scalar(half, pa.uint64()) for half in (*after, *upto))
     above = pc.or_(pc.greater(ms, low_ms), pc.and_(pc.equal(ms, low_ms), pc.greater(seq, low_seq)))
@@ -110,7 +110,7 @@ def _within(batch: pa.RecordBatch, after: Id, upto: Id) -> pa.Array:
 
 
 def _without(batch: pa.RecordBatch, gone: list[Id]) -> pa.Array:
-    """Which rows have none of these ids."""
+    """Return which rows have none of these ids."""
     dead = {(as_signed(ms), as_signed(seq)) for ms, seq in gone}
     suspects = pc.is_in(batch.column("ms"), pa.array(sorted({ms for ms, _ in dead}), pa.int64()))
     if not pc.any(suspects).as_py():

@@ -38,7 +38,7 @@ def json_of(fields: pa.ListArray, without: bytes | None = None) -> pa.BinaryArra
 
 
 def _offsets(fields: pa.ListArray, parents: pa.Array) -> pa.Int32Array:
-    """Where each entry's pairs begin, among those that are left."""
+    """Return where each entry's pairs begin, among those that are left."""
     counts = pc.value_counts(parents)
     rows = pc.index_in(pa.array(range(len(fields)), parents.type), counts.field("values"))
     lengths = pc.fill_null(counts.field("counts").take(rows), 0)
@@ -85,7 +85,7 @@ def _json(text: str) -> bytes:
 
 
 def is_text(value: bytes) -> bool:
-    """Whether it is UTF-8."""
+    """Return whether it is UTF-8."""
     try:
         value.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Which of a topic's blocks Spark's own Parquet reader may have, and the proof that they are what was sealed.
+"""Choosing the blocks that Spark's own Parquet reader may read, and proving that they are what was sealed.
 
 A block is read as a file where nothing about it is left to know: all of it is in what is read, none of its entries was
 deleted or trimmed, it was sealed under the topic's name, and it is in a folder. All else is the source's (fetching.py):
@@ -68,13 +68,13 @@ def whole_blocks(catalog: Catalog, window: Window) -> list[WholeBlock]:
 
 
 def _is_between(gone: Sequence[Id], one: BlockInfo) -> bool:
-    """Whether any of these ids, which are in order, is one of a block's."""
+    """Return whether any of these ids, which are in order, belongs to a block."""
     place = bisect_left(gone, one.first)
     return place < len(gone) and gone[place] <= one.last
 
 
 def rest_of(catalog: Catalog, window: Window, whole: Sequence[WholeBlock]) -> list[Window]:
-    """What of a window is in none of these: the other blocks' ids, and what is in no block."""
+    """Return the parts of a window that are in none of these blocks: other blocks' ids, and what is in no block."""
     name, after, upto = window
     cold = catalog.cold(name)
     have = {one.info.path for one in whole}
@@ -110,7 +110,7 @@ def proved(spark: SparkSession, blocks: Sequence[WholeBlock]) -> list[WholeBlock
 
 
 def _is_here(spark: SparkSession) -> bool:
-    """Whether the executors see the same disk as we do."""
+    """Return whether the executors see the same disk as we do."""
     from pyspark.errors import PySparkException
 
     try:

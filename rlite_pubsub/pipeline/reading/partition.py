@@ -1,4 +1,4 @@
-"""What one task reads: ranges of topics, one after the other."""
+"""The part that one task reads: ranges of topics, one after the other."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ Window = tuple[bytes, Id, Id]
 
 
 class ColdPlan:
-    """What of one topic's window is in blocks, and what is left to the server."""
+    """The part of one topic's window that is in blocks, and the part that is left to the server."""
 
     def __init__(self, catalog: Catalog, window: Window) -> None:
         name, after, upto = window
@@ -109,7 +109,7 @@ def plan(catalog: Catalog, windows: Iterable[Window], min_partitions: int | None
 
 
 def _hot_spans(catalog: Catalog, window: Window, told: Marks, per_task: int) -> Iterator[EntrySpan]:
-    """What the server has, cut finely enough for tasks of this size."""
+    """Yield the server's part, cut finely enough for tasks of this size."""
     name, after, upto = window
     if told.step * 4 > per_task < told.entries:
         told = catalog.marks(name, after, upto, max(1, min(per_task, told.entries)))

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 
 def share(waiting: Mapping[str, int], most: int) -> dict[str, int]:
-    """How many entries each topic gives to one batch of at most `most`: by how much each has; what has anything gets at
-    least one, as far as they go round."""
+    """Return how many entries each topic gives to one batch of at most `most`, in proportion to what each has; every
+    topic that has any gives at least one, as far as they go round."""
     total = sum(waiting.values())
     if total <= most:
         return dict(waiting)
@@ -100,7 +100,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._catalog().extent(name)
 
     def _after(self, start: Offsets, topic: str, there: TopicExtent | None) -> Id:
-        """Where a batch goes on in a topic; at its beginning, if the query did not know of it."""
+        """Return where a batch goes on in a topic; at its beginning, if the query did not know of it."""
         if topic not in start:
             return (there or NOTHING).trimmed
         return kept(self._options, topic, id_of(start[topic]), there)

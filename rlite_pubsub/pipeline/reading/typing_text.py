@@ -1,4 +1,4 @@
-"""What a field says becomes a column's type: numbers, booleans, dates and times as one writes them in text.
+"""Turning a field's text into a column's type: numbers, booleans, dates and times as people write them.
 
 A time without a zone is UTC. Blanks around a number or a time do not matter.
 """
@@ -20,7 +20,7 @@ def typed(texts: pa.BinaryArray, wanted: pa.DataType, *, is_permissive: bool) ->
 
 
 def first_bad(texts: pa.BinaryArray, wanted: pa.DataType) -> int:
-    """Which of them is the first that raises."""
+    """Return the index of the first that raises."""
     for row in range(len(texts)):
         if texts[row].is_valid and not _one(texts[row : row + 1], wanted)[0].is_valid:
             return row

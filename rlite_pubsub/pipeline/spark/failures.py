@@ -16,7 +16,7 @@ class JobFailed(Exception):
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """What is wrong with the options, the data, or Spark. Raises JobFailed instead."""
+    """Raise JobFailed, with one line, for what is wrong with the options, the data, or Spark."""
     try:
         yield
     except (OptionRefused, RowRefused, DataLoss) as failure:

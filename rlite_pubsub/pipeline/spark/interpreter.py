@@ -1,4 +1,4 @@
-"""Which Python runs what Spark has in Python: it has to be one that has this package.
+"""The Python that runs Spark's Python code: it must have this package.
 
 Spark asks the environment of the process that starts its JVM, once: PYSPARK_PYTHON, and `python3` without it, which
 need not be the Python of the program. A session of ours (session.py) sets it; in one of the program's own that is left
@@ -18,7 +18,7 @@ _NOT_FOUND = "[DATA_SOURCE_NOT_FOUND]"
 
 
 def advice() -> str:
-    """What to do where Spark's Python does not find us, in one line."""
+    """Return, in one line, what to do if Spark's Python does not find us."""
     found = os.environ.get("PYSPARK_PYTHON", "python3")
     return (
         f"Spark's Python ({found}) has no rlite-pubsub, or did not start. Before the session is made say "

@@ -1,4 +1,4 @@
-"""What makes the JVM start fast: an archive of the classes that Spark loads, and a SPARK_HOME without zipped Python.
+"""Starting the JVM fast: an archive of the classes that Spark loads, and a SPARK_HOME without zipped Python.
 
     CACHE/rlite-pubsub/spark/<key>/home/{bin,jars}    symbolic links: without python/lib the workers import from
                                                       site-packages, where the .pyc files are
@@ -51,7 +51,7 @@ def home() -> Path:
 
 
 def archive() -> Path:
-    """Where the archive is, or would be."""
+    """Return where the archive is, or would be."""
     return cache() / "classes.jsa"
 
 

@@ -1,4 +1,4 @@
-"""How far Spark is, as a line on a terminal that redraws itself. Where there is no terminal, nothing is shown.
+"""Spark's progress, as a line on a terminal that redraws itself. Without a terminal, nothing is shown.
 
 What is done is asked of Spark's status tracker, and of a stream's own progress, in a thread: a job goes on whether
 anybody looks or not.
@@ -22,7 +22,7 @@ _CLEAR = "\r\x1b[K"
 
 
 class Done(NamedTuple):
-    """How much of how much; of what has no end, `total` is 0."""
+    """How much of how much is done; without an end, `total` is 0."""
 
     done: float
     total: float

@@ -97,7 +97,7 @@ def _binary(column: pa.Array) -> pa.Array:
 
 
 def texts(column: pa.Array) -> pa.BinaryArray:
-    """What a field says; null where the column is."""
+    """Return a field's values as text; null where the column is."""
     kind = column.type
     if pa.types.is_null(kind):
         return column.cast(pa.binary())

@@ -1,4 +1,4 @@
-"""What the columns of a frame are to an entry: a column a field, under the column's name.
+"""The meaning of a frame's columns for an entry: each is a field, under the column's name.
 
 Not so:
  - `topic` names the topic, unless the option does;
@@ -50,7 +50,7 @@ class FieldOf(NamedTuple):
 
 
 class RowColumns(NamedTuple):
-    """Which columns of a frame say what."""
+    """The meaning of a frame's columns."""
 
     topic: int | None
     """None: the option says it."""

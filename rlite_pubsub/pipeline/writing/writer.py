@@ -35,7 +35,7 @@ QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
 class Staged(WriterCommitMessage):
-    """What a task tells the driver."""
+    """A task's report to the driver."""
 
     def __init__(self, application: str, batch: int, partition: int, attempt: int, rows: int) -> None:
         self.application = application
@@ -99,7 +99,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         commit(self._options, messages, 0)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """What tasks that were killed have staged is removed by the server, a day later."""
+        """Leave what killed tasks have staged: the server removes it a day later."""
         applications = {message.application for message in messages if isinstance(message, Staged)}
         for application in applications:
             unstage(connect(self._options), application, batchId)
@@ -108,7 +108,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
 def staged(
     options: SourceOptions, columns: RowColumns, application: str, batch: int, batches: Iterator[pa.RecordBatch]
 ) -> Staged:
-    """What a task does."""
+    """Stage the rows of a task."""
     from pyspark import TaskContext
 
     from rlite_pubsub.pipeline.writing.staging import Staging
@@ -123,7 +123,7 @@ def staged(
 
 
 def commit(options: SourceOptions, messages: Sequence[WriterCommitMessage | None], forget_ms: int) -> None:
-    """What the driver does once all tasks are done. Returns when it is on the server's disk."""
+    """Commit, in the driver, once all tasks are done. Returns when it is on the server's disk."""
     told = [message for message in messages if isinstance(message, Staged)]
     if len(told) != len(messages):
         raise RuntimeError("a task did not say what it staged")
