@@ -113,6 +113,17 @@ def test_only_what_expires_may_go(session: RecordedSession, policy: str) -> None
     assert session.do("DBSIZE") == b":%d\r\n" % (50 + number)  # nothing that expires was left
 
 
+@pytest.mark.parametrize("policy", ["volatile-random", "volatile-lru", "volatile-ttl", "allkeys-lru", "allkeys-random"])
+def test_nobody_is_refused_while_there_are_keys_whose_time_is_over(
+    house: House, session: RecordedSession, policy: str
+) -> None:
+    for number in range(60):
+        session.do("SET", f"k{number}", VALUE, "EX", "10")
+    limit(session, policy, -1)
+    house.clock.now += 11
+    assert session.do("SET", "k", VALUE) == b"+OK\r\n"
+
+
 def test_who_expires_first_goes_first(session: RecordedSession) -> None:
     limit(session, "volatile-ttl")
     for number in range(60):

@@ -18,6 +18,7 @@ from server_process import Serve, ServerProcess
 from stopped_writer import StoppedWriter
 
 import rlite_pubsub
+from rlite_pubsub.engine.eviction.memory_limit import MemoryLimit
 from rlite_pubsub.storage.commons import changed_keys
 from rlite_pubsub.storage.store import Store
 
@@ -386,3 +387,41 @@ def test_the_limit_of_what_is_kept_is_the_store_s_and_whoever_writes_keeps_to_it
     for client in three:
         with pytest.raises(redis.exceptions.OutOfMemoryError):
             client.set("key:more", "x")
+
+
+EVICTS = """
+import sys
+client = rlite_pubsub.Redis(folder)
+client.config_set("writer-patience", 1)
+say("ready")
+for key in sys.stdin:
+    try:
+        say(client.delete(key.strip()))
+    except Exception as refusal:
+        say(refusal)
+"""
+
+
+def test_nobody_is_refused_because_another_process_evicts_the_very_key_that_it_has_picked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pick = MemoryLimit._next
+    asked: list[bytes] = []
+    with rlite_pubsub.Redis(folder) as client, OtherProcess(folder, EVICTS) as other:
+        assert other.hear() == "ready"
+
+        def picked(limit: MemoryLimit) -> tuple[int, bytes] | None:
+            key = pick(limit)
+            if key is not None and not asked:
+                asked.append(key[1])
+                other.tell(key[1].decode())
+                other.hear()
+            return key
+
+        monkeypatch.setattr(MemoryLimit, "_next", picked)
+        used = int(client.info("store")["data_live_bytes"])
+        client.config_set("maxmemory", used + 200_000)
+        client.config_set("maxmemory-policy", "allkeys-random")
+        for number in range(200):
+            client.set(f"key:{number}", "x" * 2000)
+        assert asked

@@ -128,6 +128,11 @@ class MemoryLimit:
             if keyspace.turn.failure is not None or self._is_within():
                 self._count_excess(None)
                 return True
+            if self._policy != b"noeviction" and not keyspace.turn.writes:
+                keyspace.writing()  # what is picked from here on no other process can evict first
+                if self._is_within():
+                    self._count_excess(None)
+                    return True
             began = perf_counter()
             while self._evict_one() or (self._is_enough_for_any and sweep_some(keyspace.parts, _SWEPT_AT_ONCE)):
                 if self._is_within():
@@ -163,11 +168,12 @@ class MemoryLimit:
 
     def _evict_one(self) -> bool:
         key = self._next()
-        if key is None or not self._keyspace.delete(*key):
+        if key is None:
             return False
         database, name = key
-        self._stats.evicted_keys += 1
-        self._notifications.tell("e", b"evicted", database, name)
+        if self._keyspace.delete(database, name):  # if not, its time was over, and it has gone with that
+            self._stats.evicted_keys += 1
+            self._notifications.tell("e", b"evicted", database, name)
         sweep_some(self._keyspace.parts, _SWEPT_AT_ONCE)
         return True
 
@@ -217,7 +223,7 @@ class Victims:
             return None
         (database,) = random.choices(list(sizes), weights=list(sizes.values()))
         name = self._databases.random(database)
-        return None if name is None else (database, name)
+        return self.soonest() if name is None else (database, name)  # the time of all of them is over
 
     def least_used(self, usage: Usage, samples: int, now: float, *, expiring: bool) -> Key | None:
         """Return the least used key of a sample, or of a sample of those that expire."""
