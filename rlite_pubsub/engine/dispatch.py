@@ -11,12 +11,13 @@ because it decides which of two errors a client sees.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from rlite_pubsub.engine.refusal import answers, failed, unwritten
+from rlite_pubsub.engine.refusal import answers, failed, refusal, replace, unwritten
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.shards.sharding import Redirect
 from rlite_pubsub.engine.stats.monitor import feed_monitors
@@ -29,9 +30,10 @@ from rlite_pubsub.protocol.encoder import encode, put
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, QUEUED, Error, Push, Replies, Reply
 from rlite_pubsub.pubsub.kinds import CHANNELS
-from rlite_pubsub.pubsub.route import NOBODY
+from rlite_pubsub.pubsub.publish import unsent
+from rlite_pubsub.pubsub.route import NOBODY, Route
 from rlite_pubsub.storage.agenda import OUTBOXES
-from rlite_pubsub.storage.errors import StoreError, StoreHeld
+from rlite_pubsub.storage.errors import PartlySent, StoreError, StoreHeld
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
@@ -114,6 +116,7 @@ def execute_plainly(
         neighbours = session.hub.neighbours
         if neighbours is not None and neighbours.hint[0] != neighbours.seen:
             return at  # `_look_around`, before the first of them
+    hub = session.hub if command.group == _SCRIPTING else None  # what scripts publish is looked at
     end = len(requests)
     turn, stats, protocol = keyspace.turn, engine.stats, session.protocol
     parts: list[bytes] = []
@@ -143,7 +146,13 @@ def execute_plainly(
             behind_a_commit = True
             began_at = at
         at += 1
-        if at == end and not parts:
+        if hub is not None and hub.postponed:
+            if parts:
+                _say(session, parts, at - 1 - began_at if behind_a_commit else 0)
+                parts = []
+            began_at = at
+            _say_postponed(session, answer(session, reply), rests_on_keys=behind_a_commit)
+        elif at == end and not parts:
             parts.append(encode(reply, protocol))
         else:
             put(parts, reply, protocol)
@@ -262,7 +271,7 @@ def _look_around(hub: Hub) -> None:
 
 def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
     """Call the handler, count, time and log it, and answer."""
-    engine = session.engine
+    engine, hub = session.engine, session.hub
     handler = command.handler
     assert handler is not None
     outgoing = engine.outgoing
@@ -315,8 +324,10 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
         if command.group in _OF_CHANNELS:
             if not is_error:
                 _say_kept(session, command, args, answered)
-        elif _rests_on_keys(command):
+        elif _rests_on_keys(command) and not hub.postponed:
             engine.unacknowledged.append((session, answered))
+    if hub.postponed:
+        _say_postponed(session, answered, rests_on_keys=command.group == _SCRIPTING)
     if engine.monitors and not command.flags & _UNSEEN_BY_MONITORS:
         feed_monitors(session, args)
 
@@ -335,6 +346,28 @@ def _say_kept(session: CommandSession, command: Command, args: list[bytes], answ
     if route.topic is not None and session.said and session.said[-1] is answered:
         kept = session.said[-1] = answers(answered, 1, is_heard=route.receivers > 0)
         session.engine.unacknowledged.append((session, kept))
+
+
+def _say_postponed(session: CommandSession, answered: bytes | None, *, rests_on_keys: bool) -> None:
+    """This reply acknowledges what is published at the turn's end. A script's acknowledges keys, too: where these can't
+    be committed, what it has published is heard nevertheless."""
+    hub = session.hub
+    routes = hub.take_postponed()
+    if answered is None:
+        return
+    if rests_on_keys:
+        is_heard = any(route.receivers for route in routes)
+        answered = session.said[-1] = answers(answered, 1, is_heard=is_heard)
+        session.engine.unacknowledged.append((session, answered))
+    if any(route.address is not None for route in routes):
+        hub.on_failed_send(session, partial(_take_back_postponed, session, session.said[-1], routes, rests_on_keys))
+
+
+def _take_back_postponed(
+    session: CommandSession, said: bytes, routes: list[Route], is_script: bool, failure: Exception
+) -> None:
+    """It could not be brought to other processes."""
+    replace(session.said, [(said, refusal(PartlySent(failure) if is_script else unsent(routes[0], failure)))])
 
 
 def answer(session: CommandSession, reply: Reply) -> bytes | None:

@@ -137,6 +137,7 @@ class Hub:
         self._owed: dict[tuple[Kind, bytes], None] = {}  # those for which that has failed
         self._takebacks: dict[Takeback, Session] = {}  # of subscriptions
         self._unsent: dict[Takeback, Session] = {}  # of publishes to other processes
+        self.postponed: list[Route] = []  # what the request under way publishes at the turn's end; see `take_postponed`
         self._held: set[Takeback] = set()  # of these, those whose sessions are withheld
         self._on_held: Callable[[StoreHeld], None] = _nobody_waits
 
@@ -471,6 +472,11 @@ class Hub:
         """Have `takeback` called if what this session has published in this turn cannot be put into other processes'
         mailboxes."""
         self._unsent[takeback] = session
+
+    def take_postponed(self) -> list[Route]:
+        """The routes of what a request has published, once it is answered: its reply rests on what becomes of that."""
+        routes, self.postponed = self.postponed, []
+        return routes
 
     def send_due(self) -> None:
         """Send what was published so far to other processes now, and not at the turn's end. Raises StoreHeld: then it

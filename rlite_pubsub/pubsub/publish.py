@@ -5,6 +5,10 @@ where it can't, it has done nothing. A run (`send`) is in the outboxes of the se
 it to the others: it waits for them there, and where they can't have it in the end, its publisher is told that some may
 (PartlySent).
 
+Where the turn changes keys, messages go to other processes behind the commit of these (`publish`, `publish_whole`): who
+hears of a change can read it. What stands in a transaction or a script is not refused because another process has
+just begun to write: it waits for the lock at the turn's end, and its reply with it.
+
 Laws kept here:
  1. publish: route -> append -> COMMIT -> ring. What is said joins the run that is under way, and the post that is due;
     the turn's end (engine/turn.py) commits and rings.
@@ -68,6 +72,23 @@ def send(hub: Hub, route: Route, tails: list[bytes], aside: bool = False) -> Non
         hub.post.check_writer(route.address)
     if route.topic is not None and not aside:
         hub.retain(route.topic, tails)
+    _hand_out(hub, route, tails)
+
+
+def publish_whole(hub: Hub, kind: Kind, name: bytes, tails: list[bytes]) -> Route:
+    """As `publish`, in the middle of what must not stop half-way (EXEC, a script). Who receives it was looked up before
+    that began, and nobody asks whether other processes write: what is for them waits at the turn's end until it can be
+    written. Raises StoreError, and what `Hub.retain` raises: nobody has received it."""
+    route = hub.route(kind, name)
+    if route is not NOBODY:
+        if route.topic is not None:
+            hub.retain(route.topic, tails)
+        _hand_out(hub, route, tails)
+    return route
+
+
+def _hand_out(hub: Hub, route: Route, tails: list[bytes]) -> None:
+    """To the sessions here, and into the post, both for the turn's end."""
     if route.receivers:
         hub.delivered += len(tails) * route.receivers
         if route.address is not None and hub.post is not None:

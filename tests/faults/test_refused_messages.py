@@ -31,15 +31,16 @@ from rlite_pubsub.storage.store import Store
 with Store.open(sys.argv[1]) as store:
     print("open", flush=True)
     while True:
-        store.live.guard(lambda txn: time.sleep(0.015))
+        store.live.guard(lambda txn: time.sleep(float(sys.argv[2])))
         time.sleep(0.001)
 """
 
 
 @contextmanager
-def seizing(folder: Path) -> Iterator[None]:
-    """A process that has the lock of live.mdb for most of the time, and lets it go for an instant."""
-    with subprocess.Popen([sys.executable, "-c", _SEIZING, str(folder)], stdout=subprocess.PIPE) as process:
+def seizing(folder: Path, seconds: float = 0.015) -> Iterator[None]:
+    """A process that has the lock of live.mdb for so long again and again, and lets it go for an instant."""
+    words = [sys.executable, "-c", _SEIZING, str(folder), str(seconds)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None and process.stdout.readline() == b"open\n"
             yield

@@ -18,6 +18,8 @@ from rlite_pubsub.pubsub.publish import check_writers
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
 
 _PUBLISHING: Final = {b"publish": CHANNELS, b"spublish": SHARDS}
+_MAY_WRITE: Final = frozenset(("may_replicate", "movablekeys"))
+"""The flags of EVAL, FCALL and their kin, but for those that only read."""
 _ONLY_READS: Final = frozenset(("readonly", "pubsub"))
 """A command that reads topics and has the first flag alone changes nothing."""
 
@@ -104,21 +106,23 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _check_writers(session: CommandSession, queue: list[tuple[Command, list[bytes]]]) -> None:
-    """Law 9: a transaction that has begun waits for nobody, so what it will write must be writable. Raises
-    StoreHeld."""
-    if any("write" in queued.flags for queued, _ in queue):
+    """Law 9: a transaction that has begun waits for nobody, so what it will write must be writable; and from here on
+    nobody else writes keys, up to the turn's end. Raises StoreHeld."""
+    hub = session.hub
+    writes = any("write" in queued.flags or _MAY_WRITE <= queued.flags for queued, _ in queue)
+    if any(queued.group == "pubsub" for queued, _ in queue):
+        hub.check_writer()
+    for queued, args in queue:
+        kind = _PUBLISHING.get(queued.name)
+        if kind is not None and check_writers(hub, kind, args[1]):
+            writes = True
+    if writes:  # the last of it, for the questions before may end the turn's transaction
         try:
             session.engine.keyspace.writing()
         except StoreHeld:
             raise
         except StoreError:
             return  # the first of them meets it again, and says so
-    if any(queued.group == "pubsub" for queued, _ in queue):
-        session.hub.check_writer()
-    for queued, args in queue:
-        kind = _PUBLISHING.get(queued.name)
-        if kind is not None and check_writers(session.hub, kind, args[1]):
-            session.engine.keyspace.environment.check_write()
 
 
 def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]]) -> None:

@@ -16,7 +16,8 @@ from rlite_pubsub.protocol.encoder import encode, error
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Encoded, Push, Replies, Reply
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS, Kind
-from rlite_pubsub.pubsub.publish import deliver
+from rlite_pubsub.pubsub.publish import deliver, publish_whole
+from rlite_pubsub.pubsub.publish import publish as publish_run
 from rlite_pubsub.storage.errors import StoreError
 
 _SHARD_KEYS = (KeySpec(("NOT_KEY",), ("index", 1), ("range", -1, 1, 0)),)
@@ -60,8 +61,18 @@ def spublish(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _publish(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
     hub = session.hub
+    tails = [b"%d\r\n%b" % (len(args[2]), args[2])]
     try:
-        route = deliver(hub, kind, args[1], [b"%d\r\n%b" % (len(args[2]), args[2])])
+        if session.deny_blocking and not session.obeys_master:
+            route = publish_whole(hub, kind, args[1], tails)
+            if route.address is not None or (session.in_script and route.receivers):
+                hub.postponed.append(route)
+        elif session.engine.keyspace.turn.writes and not session.obeys_master:
+            route = publish_run(hub, kind, args[1], tails)
+            if route.address is not None:
+                hub.postponed.append(route)
+        else:
+            route = deliver(hub, kind, args[1], tails)
     except StoreError as failure:
         raise refused(failure) from failure
     hub.published += 1
