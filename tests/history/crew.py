@@ -104,6 +104,7 @@ class Crew:
         self._disk, self._clock, self._may_fill = disk, clock, may_fill
         self._dice = random.Random(seed)
         self._stop_file = folder / "stop"
+        self._filled_file = folder / "filled"  # made before the disk is full for the first time
         self._slots = Slots(len(CLIENTS))
         self._watchdog = Watchdog(self._slots, lambda: self.everybody, self.store)
         self._lives = 0
@@ -160,6 +161,7 @@ class Crew:
 
     def _fill_the_disk(self) -> None:
         if self._ballast is None:
+            self._filled_file.touch()
             self._ballast = fill(self._disk)
             self.fillings += 1
             self._pace(self._dice.choice([5, 40]), longest_s=0.3)
@@ -289,7 +291,7 @@ class Crew:
         def work(name: str) -> int:
             page = self.readers_pages / f"{name}.page"
             page.touch()
-            return roles.listen(role.partition("-")[0], target, page, seed, self._stop_file)
+            return roles.listen(role.partition("-")[0], target, page, seed, self._stop_file, self._filled_file)
 
         life = self._fork(role, work, fragility=0 if is_alive or is_last else 0.15)
         life.server = self.servers[at] if is_alive and at is not None else None

@@ -122,11 +122,11 @@ def follow_events(web: Path, page: Path) -> int:
                 source.close()
 
 
-def listen(role: str, target: str, page: Path, seed: int, stop_file: Path) -> int:
+def listen(role: str, target: str, page: Path, seed: int, stop_file: Path, filled_file: Path) -> int:
     """A subscriber of the soak, and its page of the ledger."""
     is_served = "://" in target
     try:
-        worker = Worker(target, seed, str(page), str(stop_file))
+        worker = Worker(target, seed, str(page), str(stop_file), filled_file)
         if role == "asyncio":
             asyncio.run(worker.subscribe_in_asyncio())
         elif role == "durable":

@@ -59,6 +59,21 @@ def test_lives_of_a_durable_subscriber_have_heard_everything_together_and_may_he
     assert durable_judged((1,), (), (3, 5)) == []
 
 
+def test_what_the_lives_of_a_durable_subscriber_were_told_to_be_lost_is_counted() -> None:
+    lives = [Page(Path("durable.page"), subscribed={"a.*": 0}) for _ in range(2)]
+    lives[0].received["a.*", "publisher"] = [(1, "a.1")]
+    lives[1].ended = True
+    publisher = [Page(Path("publisher.page"), published=SENT)]
+    lives[0].gaps["a.1"] = lives[1].gaps["a.1"] = 1
+    assert durable_faults(lives, publisher) == []
+    assert faults([*lives, *publisher]) == []
+    lives[0].gaps["a.1"] = 0
+    (told,) = durable_faults(lives, publisher)
+    assert "not [3, 5]" in told
+    lives[0].gaps["b.1"] = 7
+    assert durable_faults(lives, publisher) == [told]
+
+
 def test_what_no_life_of_a_durable_subscriber_has_heard_is_told() -> None:
     (told,) = durable_judged((1,), (5,))
     assert "not [3]" in told

@@ -38,11 +38,14 @@ CAREFUL = "careful"
 class Worker:
     """One incarnation."""
 
-    def __init__(self, target: str, seed: int, page: str, stop_file: str) -> None:
+    def __init__(self, target: str, seed: int, page: str, stop_file: str, filled_file: Path | None = None) -> None:
+        """`filled_file` is there if the disk was full at some time: then a durable subscriber may be told of messages
+        that are lost."""
         self.dice = random.Random(seed)
         self.name = Path(page).stem
         self.pen = Pen(page)
         self.stop_file = Path(stop_file)
+        self.filled_file = filled_file
         self.target = target
         self.options: dict[str, Any] = {"decode_responses": True, "protocol": self.dice.choice([2, 3])}
         if self.is_durable:
@@ -122,6 +125,8 @@ class Worker:
                 self.pen.subscribed(channel)
         elif message["type"] == "unsubscribe":
             self.pen.unsubscribed(channel)
+        elif message["type"] == "gap" and self.is_durable and self.filled_file and self.filled_file.exists():
+            self.pen.gap(channel, int(message["data"]))
         elif message["type"] not in ("message", "pmessage"):
             raise AssertionError(f"nothing may be lost: {message}")
         elif channel != END_CHANNEL:
@@ -173,6 +178,8 @@ class Worker:
                 if not isinstance(reply, list):
                     assert reply == "OK", reply
                     continue
+                if reply[0] == "gap":
+                    reply = reply[:3]  # without since when
                 kind, *pattern, channel, data = reply
                 message = {"type": kind, "pattern": pattern[0] if pattern else None, "channel": channel, "data": data}
                 self._take(message)
