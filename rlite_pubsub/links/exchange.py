@@ -63,7 +63,9 @@ class Exchange:
         """Until that. Raises what the store raises: then all begins anew."""
         stream = StoreStream(self._folder)
         self._host = stream.line.host
-        self._own = self._host.store.data.write(identity.settle).encode()
+        data = self._host.store.data
+        self._own = (data.read(identity.get) or data.write(identity.settle)).encode()
+        self._host.syncing.late()  # law 10: no turn ends behind this write, which would see to its pin
         wire = LinkWire(stream, self._here.pushed)
         outlet: asyncio.Task[None] | None = None
         try:
