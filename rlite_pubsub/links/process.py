@@ -9,6 +9,7 @@ this process. Of several that are started on one store one has the links; anothe
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -59,6 +60,8 @@ def main() -> int:
         line += piece
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     words = json.loads(line)
+    gc.freeze()  # what messages are made of has no cycles, and much of it is alive at once
+    gc.set_threshold(50_000, 20, 50)
     try:
         import uvloop
     except ImportError:

@@ -12,7 +12,7 @@ known. Where that is too much to keep, one number stands for all that was forgot
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from rlite_pubsub.links.envelope import MOST_HOPS, Envelope
 
@@ -37,6 +37,15 @@ class Port(Protocol):
 
     def deliver(self, message: Envelope) -> None:
         """Let it out, before long."""
+
+
+class _Entrance(NamedTuple):
+    """What is the same for all messages that enter by one port, to one name."""
+
+    place: bytes
+    """What their envelopes say."""
+    ports: list[Port]
+    told: tuple[bytes, ...]
 
 
 class _Seen:
@@ -73,6 +82,7 @@ class Switchboard:
         self._number = 0
         self._seen: dict[int, _Seen] = {}
         self._routes: dict[tuple[int, bytes], list[Port]] = {}
+        self._entrances: dict[tuple[Port, int, bytes], _Entrance] = {}
 
     def join(self, port: Port) -> None:
         """It takes part."""
@@ -88,14 +98,24 @@ class Switchboard:
     def change(self) -> None:
         """What a port sends or hears is another from now on."""
         self._routes.clear()
+        self._entrances.clear()
 
     def enter(self, source: Port, kind: int, channel: bytes, payload: bytes) -> None:
         """Somebody has published this at the place of `source`: it has no envelope yet."""
         if source.is_plain and self._is_anothers(source, kind, channel):
             return
+        key = source, kind, channel
+        entrance = self._entrances.get(key)
+        if entrance is None:
+            if len(self._entrances) >= CHANNELS_KEPT:
+                self._entrances.clear()
+            place = source.place if source.is_plain else b""
+            entrance = self._entrances[key] = _Entrance(place, *self._chosen(source, kind, channel, place, ()))
         self._number += 1
-        entry = source.place if source.is_plain else b""
-        self._hand_on(source, Envelope(self.origin, self._number, 0, kind, entry, channel, channel, payload))
+        place, ports, told = entrance
+        message = Envelope(self.origin, self._number, 0, kind, place, channel, channel, payload, told)
+        for port in ports:
+            port.deliver(message)
 
     def take(self, source: Port, message: Envelope) -> None:
         """This has come in over `source`."""
@@ -126,20 +146,26 @@ class Switchboard:
         return seen.is_news((message.kind, message.born), message.number)
 
     def _hand_on(self, source: Port, message: Envelope) -> None:
-        key = message.kind, message.channel
+        ports, told = self._chosen(source, message.kind, message.channel, message.entry, message.told)
+        if told != message.told:
+            message = message._replace(told=told)
+        for port in ports:
+            port.deliver(message)
+
+    def _chosen(
+        self, source: Port, kind: int, channel: bytes, entry: bytes, told: tuple[bytes, ...]
+    ) -> tuple[list[Port], tuple[bytes, ...]]:
+        """By which ports a message goes on, and which places have it then."""
+        key = kind, channel
         ports = self._routes.get(key)
         if ports is None:
             if len(self._routes) >= CHANNELS_KEPT:
                 self._routes.clear()
             ports = self._routes[key] = [port for port in self.ports if port.sends(*key)]
-        told = {source.place, message.entry, *message.told}
+        known = {source.place, entry, *told}
         chosen = []
         for port in ports:
-            if port.place not in told:
-                told.add(port.place)
+            if port.place not in known:
+                known.add(port.place)
                 chosen.append(port)
-        plain = [port.place for port in chosen if port.is_plain]
-        if plain:
-            message = message._replace(told=(*message.told, *plain))
-        for port in chosen:
-            port.deliver(message)
+        return chosen, (*told, *(port.place for port in chosen if port.is_plain))

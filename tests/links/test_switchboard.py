@@ -165,3 +165,32 @@ def test_a_name_that_nobody_holds_any_more_is_wanted_by_nobody_in_a_ring() -> No
     wishes[0].hold([])
     tell_all()
     assert [name in wish.for_neighbour(9, None) for wish in wishes] == [False] * 3
+
+
+class Counting(Here):
+    """Says how often it was asked."""
+
+    def __init__(self, place: bytes) -> None:
+        super().__init__()
+        self.place = place
+        self.asked = 0
+
+    def sends(self, kind: int, name: bytes) -> bool:
+        self.asked += 1
+        return True
+
+
+def test_ports_are_asked_once_for_each_name_until_something_changes() -> None:
+    (store,), (here,) = made(1)
+    first, second = Counting(b"peer:1"), Counting(b"peer:2")
+    store.join(first)
+    for number in range(100):
+        store.enter(here, CHANNEL, b"news", b"%d" % number)
+    assert first.asked == 1
+    store.join(second)
+    store.enter(here, CHANNEL, b"news", b"both")
+    store.leave(first)
+    store.enter(here, CHANNEL, b"news", b"second alone")
+    assert [payload for _, payload in second.heard] == [b"both", b"second alone"]
+    assert len(first.heard) == 101
+    assert first.heard[-1] == (b"news", b"both")
