@@ -42,7 +42,7 @@ _BY_BYTE = {receivers.DATABASES[kind.database].byte: kind for kind in KINDS}
 
 
 class DurableGone(StoreError):
-    """It was deleted while a session was attached to it."""
+    """The durable subscriber was deleted while a session was attached to it."""
 
     def __init__(self, name: bytes) -> None:
         super().__init__(f"durable subscriber {shown(name)} was deleted")
@@ -261,7 +261,7 @@ class Durables:
         self._post.agenda.due |= FEEDS
 
     def drained(self, session: Session) -> None:
-        """Its socket has taken what it would not take before."""
+        """React to a socket that takes again."""
         feed = _feed_of(session)
         if feed is not None:
             self._note_due(feed)
@@ -287,14 +287,15 @@ class Durables:
             log.warning("Can't keep the durable subscribers' records: %s", failure)
 
     def close(self) -> None:
-        """This process ends: what is not known to have been read stays."""
+        """Close at the process's end: what is not known to have been read stays."""
         for feed in list(self._departed.values()):
             self._conclude(feed)
 
     # -- inside
 
     def _conclude(self, departed: Feed) -> None:
-        """It is known what has been read, or need not be: the session that has attached since then may get the rest."""
+        """Finish with a departed session: it is known what has been read, or no longer matters, and a session that has
+        attached since may get the rest."""
         id = departed.durable.id
         del self._departed[id]
         departed.session.let_go()

@@ -82,11 +82,11 @@ class Feed:
         self._read_bytes = 0
 
     def open(self) -> None:
-        """Its session has subscribed: it is given what waits."""
+        """Begin to send what waits: the session has subscribed."""
         self.is_open = True
 
     def renew(self, durable: Durable) -> None:
-        """Its subscriber's record is another one now."""
+        """Replace the subscriber's record."""
         self.durable = durable
 
     def note_seen(self, now: float) -> None:
@@ -94,7 +94,7 @@ class Feed:
         self.seen = now
 
     def end(self, reason: str) -> None:
-        """Somebody else than its session ends it."""
+        """End it from outside its session."""
         self.ended_because = reason
 
     def pump(self, data: Environment) -> bool:
@@ -203,7 +203,7 @@ class Feed:
             pass
 
     def _arrived_bytes(self) -> int:
-        """Of what was said."""
+        """Return how many of the bytes sent have arrived."""
         return self._sent_bytes - self.session.unacknowledged_bytes()
 
     def _hand_over(self, parts: list[bytes]) -> None:

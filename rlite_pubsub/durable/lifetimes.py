@@ -68,7 +68,7 @@ class Lifetimes:
         return self._store.data.write(lambda txn: self._found_or_made(txn, name, wanted))
 
     def note_seen(self, durable: Durable) -> None:
-        """It is attached now, or was until now. Raises StoreError."""
+        """Note that it is attached now, or was until now. Raises StoreError."""
         now_ms = int(self._clock() * 1000)
 
         def work(txn: Txn) -> None:
@@ -126,7 +126,7 @@ class Lifetimes:
             )
 
     def _end_expiry(self, name: bytes) -> None:
-        """It comes back after it has expired: whatever is left of the expiry is done first."""
+        """Finish the expiry of a subscriber that comes back after it."""
         durable = self._store.data.read(lambda txn: durables.get(txn, name))
         if durable is not None and durable.is_expired:
             self._mail.note_lost(self._empty(durable))
@@ -162,7 +162,7 @@ class Lifetimes:
 
 
 def shown(name: bytes) -> str:
-    """As it stands in the log."""
+    """Return its name for the log."""
     return name.decode("utf-8", "backslashreplace")
 
 
@@ -196,7 +196,7 @@ def _empty_slice(txn: Txn, durable: Durable) -> int | None:
 
 
 def _delete_slice(txn: Txn, durable: Durable) -> bool:
-    """True once nothing of it is left."""
+    """Delete a part of it; return True once nothing is left."""
     removed = receivers.drop_subscriber(txn, durable.id, SLICE)
     if removed < SLICE:
         removed += mailboxes.drop_subscriber(txn, durable.id, SLICE - removed)

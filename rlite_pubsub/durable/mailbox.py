@@ -108,7 +108,7 @@ class DurablePost:
             data.make_room(lack, partial(self._drop_some, at_ms))
 
     def _written(self, work: Callable[[Txn], T], at_ms: int, adding_bytes: int) -> T:
-        """As `write`. Where there is no room, the largest mailbox loses its oldest. Raises StoreError."""
+        """Write like `write`. If there is no room, the largest mailbox loses its oldest. Raises StoreError."""
         data = self._store.data
         for _ in range(ROOM_STEPS):
             try:
@@ -207,7 +207,7 @@ def enforce(txn: Txn, durable: Durable, after_sequence: int, since_ms: int) -> D
 
 
 def enforce_for_hung(txn: Txn, durable: Durable, at_ms: int) -> Dropped:
-    """As `enforce`, of one that is attached, if its process does nothing any more."""
+    """Like `enforce`, for an attached one whose process hangs."""
     mailbox = Mailbox(durable.id)
     over_bytes = mailboxes.backlog(txn, mailbox).bytes - durable.max_bytes - ON_ITS_WAY_BYTES
     oldest_ms = mailboxes.oldest_ms(txn, mailbox) or at_ms

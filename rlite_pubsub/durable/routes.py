@@ -50,7 +50,7 @@ class DurableRoutes:
         return self._data.read(lambda txn: self.receivers_in(txn, kind, name)) if self.any else ()
 
     def receivers_in(self, txn: Txn, kind: Kind, name: bytes) -> tuple[Addressee, ...]:
-        """As `receivers`, in a transaction that is open already: by its state, but for patterns that have just come."""
+        """Like `receivers`, in an open transaction: by its state, except for patterns that have just come."""
         found: dict[int, list[bytes | None]] = {}
         for durable, _ in receivers.subscribers(txn, receivers.DATABASES[kind.database], name):
             found[durable] = [None]

@@ -32,7 +32,8 @@ class LoopLineParser(_AsyncHiredisParser):
 
 
 class AsyncStoreConnection(UnixDomainSocketConnection):
-    """To the store in the folder `path`. What concerns sockets alone (keep-alive, TLS, buffer sizes) has no effect."""
+    """A connection to the store in the folder `path`. Options of sockets (keep-alive, TLS, buffer sizes) have no
+    effect."""
 
     def __init__(
         self, *, path: str | os.PathLike[str] = "", store_options: StoreOptions = NO_OPTIONS, **options: Any

@@ -75,7 +75,8 @@ class ThreadLineParser(_HiredisParser):
 
 
 class StoreConnection(UnixDomainSocketConnection):
-    """To the store in the folder `path`. What concerns sockets alone (keep-alive, TLS, buffer sizes) has no effect."""
+    """A connection to the store in the folder `path`. Options of sockets (keep-alive, TLS, buffer sizes) have no
+    effect."""
 
     def __init__(
         self, path: str | os.PathLike[str] = "", store_options: StoreOptions = NO_OPTIONS, **options: Any

@@ -59,7 +59,7 @@ class Handed(Protocol):
     outbox: TakenOutbox
 
     def end_by(self, why: Exception) -> None:
-        """It ends in a way that its program must hear of."""
+        """Note an end that its program must hear of."""
 
 
 class HandedFeed(Feed):
@@ -87,7 +87,7 @@ class HandedFeed(Feed):
         return self._unread_bytes
 
     def hand(self, part: bytes) -> None:
-        """This part of what the session was said is given to the program; it may be none of the mailbox's."""
+        """Note that this part of what the session was sent is handed to the program; it may not be from the mailbox."""
         if self._said and part is self._said[0]:
             self._said.popleft()
             self._unread_bytes -= len(part)

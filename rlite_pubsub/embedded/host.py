@@ -138,7 +138,7 @@ class Host:
         self._let_go()
 
     def _leave_to_parent(self) -> None:
-        """It is the parent's, of which this process was forked."""
+        """Leave the store to the parent that this process was forked from."""
         self.is_open = False
         self.lock = threading.RLock()  # the holder of the old one is not in this process
 
@@ -321,8 +321,8 @@ class Host:
             self._end_turn()
 
     def _check_place(self, now_ns: int) -> None:
-        """Now and then, for nobody rings when a folder is removed. Raises ConnectionError: the next command, or the
-        next try, opens the store that is at the path then."""
+        """Look now and then whether the folder is in its place, for nobody rings when it is removed. Raises
+        ConnectionError: the next command, or the next attempt, opens the store that is at the path then."""
         self._place_due_ns = now_ns + PLACE_NS
         if self.is_open and not self.store.is_in_place():
             self._abandon()

@@ -130,8 +130,8 @@ class ThreadLine(Line):
             self._wake.clear()
 
     def _wait(self, poll: select.poll, seconds: float) -> bool:
-        """False if the time is up. Messages come in bursts: the first wait after one begins awake, for to put a reader
-        to sleep and to wake it costs its publisher more than a look costs the reader."""
+        """Wait; return False on a timeout. Messages come in bursts: the first wait after one begins awake, because
+        waking a sleeping reader costs its publisher more than a look costs the reader."""
         if self.host.membership.post.is_awake:
             os.sched_yield()  # its publisher may be waiting for this very core
         elif self._is_warm:

@@ -166,10 +166,10 @@ class LoopLine(Line):
         """All is executed already."""
 
     async def wait_closed(self) -> None:
-        """It is."""
+        """Return at once: it is closed."""
 
     def get_extra_info(self, name: str, default: object = None) -> object:
-        """There is no socket to tell of."""
+        """Return the default: there is no socket."""
         return default
 
     def close(self) -> None:

@@ -47,7 +47,7 @@ _DIRECTIVES = {"store_quota": "store-quota", "appendfsync": "appendfsync"}
 
 
 class StoreOptions(NamedTuple):
-    """None: as it is, or the default."""
+    """The options; None: unchanged, or the default."""
 
     quota_bytes: int | None = None
     durability: Durability | None = None

@@ -59,7 +59,7 @@ class PolledLine(ThreadLine):
         self._has_left = False
 
     def fileno(self) -> int:
-        """To be polled for reading."""
+        """Return the descriptor to poll for reading."""
         self._arm()
         return self._either.fileno()
 

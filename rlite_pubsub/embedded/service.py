@@ -187,7 +187,7 @@ class Service:
         self._cron_is_set = False
 
     def count_published(self, count: int, nanoseconds: int) -> None:
-        """This many PUBLISHes went the short way."""
+        """Count PUBLISHes that went the short way."""
         self.engine.stats.count_calls(_PUBLISH, count, nanoseconds // 1000)
 
     def refused(self, failure: StoreError) -> bytes:

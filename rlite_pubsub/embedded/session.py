@@ -150,7 +150,7 @@ class EmbeddedSession(CommandSession):
         self._turns.waiting.add(self)
 
     def cease_waiting(self) -> None:
-        """Nobody waits any more."""
+        """Note that nobody waits any more."""
         self._wake = None
         self._turns.waiting.discard(self)
 
@@ -177,7 +177,7 @@ class EmbeddedSession(CommandSession):
         self.close_now()
 
     def end_by(self, why: Exception) -> None:
-        """It ends in a way that its program must hear of."""
+        """Note an end that its program must hear of."""
         self.ended_by = why
 
     def take_end(self) -> Exception | None:

@@ -59,7 +59,7 @@ class Asking:
         return frames.value(await self.asked(request, *words))
 
     async def asked(self, request: Request, *words: bytes) -> bytes:
-        """As `ask`: the reply as RESP3 has it."""
+        """Ask like `ask`; return the reply as RESP3 has it."""
         (frame,) = await self._replies(request, [words])
         return _granted(frame)
 
@@ -68,7 +68,7 @@ class Asking:
         return [frames.value(_granted(frame)) for frame in await self._replies(request, commands)]
 
     async def ask_each(self, request: Request, commands: Sequence[tuple[bytes, ...]]) -> list[Reply | Problem]:
-        """As `ask_all`, where what is refused does not spoil the rest."""
+        """Ask like `ask_all`, but a refusal does not spoil the rest."""
         replies = await self._replies(request, commands)
         return [_problem(frame) if frame[:1] == b"-" else frames.value(frame) for frame in replies]
 

@@ -188,7 +188,7 @@ class ChannelsResource:
         return {what: held, "total": len(every), "next": following}
 
     def _rates(self, kind: Kind) -> dict[bytes, float] | None:
-        """Of a pattern, what is published to the channels that it matches."""
+        """Return, for a pattern, the rates of the channels that it matches."""
         by_channel = self._channel_rates.look()
         if by_channel is None or kind is CHANNELS:
             return by_channel
@@ -243,7 +243,7 @@ class ChannelsResource:
 
 
 class SubscribersResource:
-    """Those of the store."""
+    """The subscribers of the store."""
 
     def __init__(self, asking: Asking, now_ms: Callable[[], int]) -> None:
         self._asking = asking

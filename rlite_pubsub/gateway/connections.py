@@ -59,7 +59,7 @@ _IS_PROCESS = re.compile("[0-9a-f]{16}")
 
 
 class ConnectionsResource:
-    """Those of one store."""
+    """The connections of one store."""
 
     def __init__(self, asking: Asking, now_ms: Callable[[], int]) -> None:
         self._asking = asking

@@ -47,7 +47,7 @@ def decode(entry: bytes) -> tuple[bytes, bytes]:
 
 
 def decode_binary(entry: bytes) -> tuple[bytes, bytes]:
-    """As `decode`, every value in base64."""
+    """Like `decode`, every value in base64."""
     return b"", json.dumps(fields(entry, is_binary=True)).encode()
 
 

@@ -60,7 +60,7 @@ class ServerFigures(NamedTuple):
 
 
 def figures_of(engine: Engine) -> ServerFigures:
-    """Those of one server."""
+    """Return the figures of one server."""
     keeping, store = engine.keeping, engine.store
     return ServerFigures(
         clock=engine.clock,

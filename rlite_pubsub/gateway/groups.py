@@ -110,7 +110,7 @@ _CHANGED_MEANS = "`changed` is false if nothing changed."
 
 
 class GroupsResource:
-    """Those of all topics of database 0."""
+    """The groups of all topics of database 0."""
 
     def __init__(self, keyspace: Keyspace, asking: Asking, turn_soon: Callable[[], None]) -> None:
         self._keyspace = keyspace
@@ -464,7 +464,7 @@ def _after(word: str) -> Id:
 
 
 def _oldest_by_consumer(group: Group, now_ms: int) -> dict[str, int]:
-    """For how long each consumer has had what it was given first, of those that it has not acknowledged."""
+    """Return how long each consumer has had its oldest unacknowledged entry."""
     oldest: dict[int, int] = {}
     for _, (number, delivered_ms, _) in islice(claims.walk(group), MOST_AGED):
         oldest[number] = min(delivered_ms, oldest.get(number, delivered_ms))
@@ -486,7 +486,7 @@ def _letter(id: bytes, words: list[bytes], topic: bytes, group: bytes) -> dict[s
 
 
 def _id(word: object) -> Id | None:
-    """None if it is beyond every possible id. Raises Problem."""
+    """Return the id; None if it is beyond every possible id. Raises Problem."""
     if not isinstance(word, str) or not entry.IS_ID.fullmatch(word):
         raise Problem(400, "Bad ids", f"An id is `ms-seq`: {json.dumps(word)[:80]}.")
     ms, seq = map(int, word.split("-"))

@@ -72,7 +72,7 @@ _ELEMENT = {"type": "object", "description": "`value`; of a hash also `field`, o
 
 
 class KeysResource:
-    """Those of one store."""
+    """The keys of one store."""
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking

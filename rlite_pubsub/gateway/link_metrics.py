@@ -42,7 +42,7 @@ _SAID: Final = (
 
 
 def of_links(links: Sequence[LinkState]) -> Iterator[Metric]:
-    """Of the first this many, by name."""
+    """Yield the metrics of the first this many links, by name."""
     told = sorted(links, key=lambda link: link.name)[:MAX_LINKS]
     states = GaugeMetricFamily("rlite_link_state", "1 for the state that a link is in.", labels=["link", "state"])
     for link in told:

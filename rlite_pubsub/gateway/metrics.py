@@ -186,7 +186,7 @@ class Metrics:
         return generate_latest(self._registry)
 
     def describe(self) -> list[Metric]:
-        """Nothing is read before somebody asks."""
+        """Describe a metric: nothing is read before somebody asks."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -299,7 +299,7 @@ class NamedLines:
         }
 
     def add(self, names: Sequence[bytes], **values: float | None) -> bool:
-        """False where there is no line left, or where another one's names look the same as text."""
+        """Add a line; return False if there is none left, or if another line's names look the same as text."""
         labels = tuple(map(event.text_of, names))
         if not self._left or labels in self._seen:
             self.untold += 1

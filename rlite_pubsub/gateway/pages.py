@@ -55,7 +55,7 @@ class Pages:
         self._files = _files()
 
     async def show(self, request: Request) -> None:
-        """Raises Problem."""
+        """Show a page. Raises Problem."""
         path, method = request.target.path, request.scope["method"]
         name = INDEX if path == PAGE else path.removeprefix(PAGE_FILES)
         detail = f"There is no {method} {request.scope['path']} here."

@@ -29,7 +29,7 @@ the session."""
 
 
 def address_of(client: Client) -> str:
-    """As CLIENT LIST, MONITOR and the log show it."""
+    """Return its address as CLIENT LIST, MONITOR and the log show it."""
     host, port = client or ("?", 0)
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -60,7 +60,7 @@ class HttpSession(CommandSession):
             self._requests.append(request)
 
     def ask_for(self, client: Client, request: list[bytes]) -> None:
-        """As `ask`, on behalf of one of several clients that share the session."""
+        """Ask like `ask`, for one of several clients that share the session."""
         self._client = client
         self.ask(request)
 

@@ -283,8 +283,8 @@ class TopicsResource:
         return {"entries": told, "next": following, "previous": first}
 
     async def _some(self, request: Request, after: Id, before: Id | None, count: int) -> list[tuple[Id, bytes]]:
-        """At most this many entries behind an id, or in front of one, in their order, as XRANGE sends them; none where
-        there is no topic."""
+        """Yield at most this many entries after an id, or before one, in order, as XRANGE sends them; none if there is
+        no topic."""
         words: tuple[bytes, ...]
         if before is None:
             start = entry_ids.after(after)

@@ -125,7 +125,7 @@ class LiveSamples:
         return found
 
     def unwatched(self, lag_seconds: float) -> Sample:
-        """For later: what is known without asking other processes, or looking for long."""
+        """Return what is known without asking other processes, or looking for long; for later."""
         found = {**self._sampled(lag_seconds, UNWATCHED), **self._fields(UNWATCHED)}
         found["connections"] = self._figures.connections(False)
         return found
@@ -161,7 +161,7 @@ class LiveSamples:
         return found
 
     def _count_names(self, kind: Kind) -> tuple[int | None]:
-        """As the lists do: over all processes."""
+        """Count names over all processes, as the lists do."""
         hub = self._figures.hub
         if hub.neighbours is None or not hub.neighbours.any:
             return (len(hub.holders[kind.index]),)
@@ -185,7 +185,7 @@ class LiveSamples:
     # -- one each second
 
     async def stream(self, request: Request) -> None:
-        """Until the peer is gone, or the server goes."""
+        """Send samples until the peer is gone, or the server stops."""
         send, receive = request.send, request.receive
         await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, *request.headers]})
         peer = asyncio.ensure_future(gone(receive))
@@ -247,7 +247,7 @@ class LiveSamples:
 
 
 def told_warning(warning: Warning) -> dict[str, object]:
-    """As JSON."""
+    """Return a warning as JSON."""
     return {
         "code": warning.code,
         "severity": warning.severity,
@@ -258,7 +258,7 @@ def told_warning(warning: Warning) -> dict[str, object]:
 
 
 def told_link(link: LinkState) -> dict[str, object]:
-    """As JSON, without its topics: LINK INFO has them."""
+    """Return a link as JSON, without its topics: LINK INFO has them."""
     return {field: value for field, value in vars(link).items() if field != "topics"}
 
 

@@ -55,7 +55,7 @@ def walk(group: Group, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX) -> It
 
 
 def of_consumer(group: Group, consumer: Consumer, start: Id = entry_ids.MIN) -> Iterator[tuple[bytes, Fate]]:
-    """As `walk`, of one consumer; whole runs of others are skipped, and the end is where nothing of it can follow."""
+    """Walk over one consumer; whole runs of others are skipped, and the end is where nothing of it can follow."""
     low, number = entry_ids.pack(start), consumer.number
     left = consumer.pending_count
     if not left:
@@ -134,7 +134,7 @@ def most_idle(group: Group, idle_ms: int, count: int, now_ms: int) -> list[Pendi
 
 
 def take_over(group: Group, consumer: Consumer, found: list[Pending], now_ms: int, *, counts: bool) -> None:
-    """These entries are this consumer's now; `counts`: that was one more delivery."""
+    """Give these entries to this consumer; `counts`: that is one more delivery."""
     amendment = Amendment(group)
     for packed, fate, _ in found:
         amendment.put(packed, (consumer.number, now_ms, fate[2] + counts))
@@ -142,7 +142,7 @@ def take_over(group: Group, consumer: Consumer, found: list[Pending], now_ms: in
 
 
 def forget(group: Group, ids: list[bytes]) -> None:
-    """These ids are not pending any more."""
+    """Note that these ids are not pending any more."""
     amendment = Amendment(group)
     for packed in ids:
         amendment.remove(packed)

@@ -17,14 +17,14 @@ class Consumer:
         self.pending_count = record.pending
 
     def see(self, at_ms: int) -> None:
-        """It has said something."""
+        """Note that the consumer has sent something."""
         self.seen_ms = at_ms
 
     def count_pending(self, more: int) -> None:
-        """This many more entries are pending with it, or fewer."""
+        """Count this many more pending entries, or fewer."""
         self.pending_count += more
 
     @property
     def record(self) -> ConsumerRecord:
-        """As it is to be stored."""
+        """The record to store."""
         return ConsumerRecord(self.number, self.name, self.seen_ms, self.pending_count)

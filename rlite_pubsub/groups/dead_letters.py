@@ -36,7 +36,7 @@ def look_at(group: Group, delivered: list[tuple[bytes, int]]) -> None:
 
 
 def bury(group: Group, spent: list[tuple[bytes, int]]) -> None:
-    """These (packed id, deliveries) leave the group."""
+    """Move these (packed id, deliveries) out of the group."""
     if not spent:
         return
     spent.sort()

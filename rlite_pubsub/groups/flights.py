@@ -44,7 +44,7 @@ def forget_all(group: Group) -> None:
 
 
 def bring_forward(group: Group, at_ms: int) -> None:
-    """Something is to be done at this time, if not before."""
+    """Make sure that it is looked at by this time."""
     if at_ms < group.due_ms():
         group.set_due(at_ms)
 

@@ -82,7 +82,7 @@ class Group:
 
     @property
     def record(self) -> GroupRecord:
-        """As it is to be stored."""
+        """The record to store."""
         return GroupRecord(
             self.name,
             self.number,
@@ -95,7 +95,7 @@ class Group:
         )
 
     def changed(self) -> None:
-        """It was changed, and has to be written. Those who watch the key do not mind, as in Redis."""
+        """Note that it was changed, and must be written. Those who watch the key do not mind, as in Redis."""
         self._is_dirty = True
         self.topic.keyspace.keep(self.topic)
 
@@ -177,19 +177,19 @@ class Group:
     # -- what is pending
 
     def count_pending(self, consumer: Consumer, more: int) -> None:
-        """This many more entries are pending with this consumer, or fewer."""
+        """Count this many more entries pending with this consumer, or fewer."""
         self.pending_count += more
         consumer.count_pending(more)
         self.changed_consumer(consumer)
 
     def note_delivery(self, at_ms: int) -> None:
-        """Something pending was delivered last at this time."""
+        """Note that something pending was last delivered at this time."""
         if self._oldest_ms is not None and at_ms < self._oldest_ms:
             self._oldest_ms = at_ms
 
     def oldest_ms(self, *, anew: bool = False) -> int:
-        """When, at the earliest, what is pending was delivered last. Something must be. It may say earlier than it was,
-        unless it looks `again`."""
+        """Return the earliest last delivery of a pending entry; there must be one. It may be too early, unless it looks
+        `again`."""
         if self._oldest_ms is None or anew:
             txn = self.topic.keyspace.reading()
             self._oldest_ms = min(run.fate[1] for run in pending.walk(txn, self.of_group))
@@ -211,7 +211,7 @@ class Group:
         return self._due_ms
 
     def set_due(self, at_ms: int) -> None:
-        """It is this time now."""
+        """Set its due time."""
         topic, news = self.topic, self.topic.keyspace.news
         row = GroupRow(at_ms, self.name)
         deadlines.put_group(topic.keyspace.writing(), topic.number, topic.place, self.number, row)
@@ -228,7 +228,7 @@ class Group:
         self.changed()
 
     def start_over(self) -> None:
-        """Its topic was emptied: it is at the end, and nothing is in flight or waits to be delivered again."""
+        """Start over at the end of an emptied topic: nothing is in flight or waits to be delivered again."""
         topic = self.topic
         txn = topic.keyspace.writing()
         pending.delete_all(txn, topic.number, self.number)
@@ -254,7 +254,7 @@ class Group:
     # -- how far it is
 
     def move(self, last_id: Id, entries_read: int | None) -> None:
-        """It goes on behind this id; None: nobody knows how many entries it has read by then."""
+        """Go on after this id; None: it is unknown how many entries are read by then."""
         self.last_id = last_id
         self.entries_read = entries_read
         self._moved()
@@ -272,7 +272,7 @@ class Group:
             effects.pended(self.topic, self.name, packed_ids)
 
     def advance(self, packed_ids: bytes) -> None:
-        """These ids, the next ones of the topic, are delivered."""
+        """Deliver these ids, the next ones of the topic."""
         self.entries_read = progress.kept(progress.read_on(self.topic, self.entries_read, packed_ids))
         self.last_id = entry_ids.unpack(packed_ids, len(packed_ids) - entry_ids.BYTES)
         self._moved()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def deliver(group: Group, consumer: Consumer, packed_ids: bytes, now_ms: int) -> None:
-    """These entries, in order, are with this consumer now, for the first time or as if."""
+    """Give these entries, in order, to this consumer, for the first time or as if."""
     group.note_pending(packed_ids)
     txn = group.topic.keyspace.writing()
     of_group = group.of_group
@@ -49,7 +49,7 @@ def deliver(group: Group, consumer: Consumer, packed_ids: bytes, now_ms: int) ->
 
 
 def acknowledge(group: Group, packed_ids: bytes) -> int:
-    """These ids are done; how many of them were pending."""
+    """Acknowledge these ids; return how many of them were pending."""
     if not group.pending_count:
         return 0
     txn = group.topic.keyspace.writing()
@@ -126,7 +126,7 @@ class Amendment:
         return self._fates[place] if place < len(self._ids) and self._ids[place] == packed else None
 
     def put(self, packed: bytes, fate: Fate) -> None:
-        """This id is pending, with this fate, whether it was or not."""
+        """Make this id pending, in this state, whether it was or not."""
         place = self._seek(packed)
         self._is_changed = True
         self._group.note_pending(packed)
@@ -148,7 +148,7 @@ class Amendment:
                 release.forget(self._group, packed)
 
     def remove(self, packed: bytes) -> bool:
-        """This id is not pending any more; False if it was not."""
+        """Remove this id from the pending ones; return False if it was not pending."""
         place = self._seek(packed)
         if place == len(self._ids) or self._ids[place] != packed:
             return False

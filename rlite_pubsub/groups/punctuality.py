@@ -32,7 +32,7 @@ FETCHING_MS = 50
 UNREADABLE_MS = 2000
 
 def next_ms(part: Part) -> int | None:
-    """When something is to be done next. Raises StoreError."""
+    """Return when something is due next. Raises StoreError."""
     first = deadlines.first(part.settle())
     return None if first is None else first.due_ms
 

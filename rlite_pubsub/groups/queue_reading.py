@@ -26,7 +26,7 @@ def create(queue: Topic, name: bytes, after: Id) -> Group:
 
 
 def peek(subscriber: Group, count: int) -> list[ChunkSlice]:
-    """At most `count` of the next entries."""
+    """Return at most `count` of the next entries."""
     start = entry_ids.after(subscriber.last_id)
     queue = subscriber.topic
     if start is None or start > queue.last_id:
@@ -40,7 +40,7 @@ def look_at(subscriber: Group, count: int) -> None:
 
 
 def pop(subscriber: Group, count: int) -> list[ChunkSlice]:
-    """As `peek`, and the subscriber's place is behind them then. Its queue comes from `Keyspace.for_change`."""
+    """Like `peek`, and move the subscriber's place past them. Its queue comes from `Keyspace.for_change`."""
     parts = peek(subscriber, count)
     if parts:
         subscriber.advance(b"".join([part.ids for part in parts]))

@@ -38,7 +38,7 @@ class References:
         return any(_holds(group, packed) for group in self._groups)
 
     def forget(self, packed_ids: bytes) -> None:
-        """Nobody has these entries pending any more, or to deliver once more. They are in order, each once."""
+        """Forget these entries, pending or to be delivered again, in every group. They are in order, each once."""
         for group in self._groups:
             if group.pending_count:
                 pending_changes.acknowledge(group, packed_ids)

@@ -40,7 +40,7 @@ def of_group(group: Group) -> bytes:
 
 
 def release(group: Group, entries: list[Released]) -> None:
-    """These are in flight no more. Who waits for entries of the group is woken where some can be had."""
+    """Take these out of flight, and wake those who wait for entries of the group, if some can be delivered."""
     txn = group.topic.keyspace.writing()
     prefix = of_group(group)
     kept = [entry for entry in entries if not dead_letters.is_spent(group, entry.deliveries)]
@@ -75,8 +75,8 @@ def next_ids(group: Group, count: int | None) -> list[bytes]:
 
 
 def take(group: Group, count: int | None, now_ms: int) -> list[Again]:
-    """At most `count` that are due, in order; they are not released any more. Those that the topic does not have any
-    more, and those that were delivered too often, go."""
+    """Take at most `count` that are due, in order; they are no longer released. Those that the topic no longer has, or
+    that were delivered too often, are removed."""
     topic = group.topic
     txn = topic.keyspace.writing()
     prefix = of_group(group)
@@ -102,7 +102,7 @@ def take(group: Group, count: int | None, now_ms: int) -> list[Again]:
 
 
 def forget(group: Group, packed_ids: bytes) -> int:
-    """These ids are not released any more, if they were; how many were."""
+    """Forget released ids; return how many were released."""
     if not group.settings.released:
         return 0
     txn = group.topic.keyspace.writing()
@@ -119,7 +119,7 @@ def forget(group: Group, packed_ids: bytes) -> int:
 
 
 def forget_between(group: Group, first: bytes, last: bytes) -> None:
-    """As `forget`, of all ids from first to last, packed: the group was set back, and gets these again."""
+    """Like `forget`, for all ids from first to last, packed: the group was set back, and gets these again."""
     if not group.settings.released:
         return
     ids = []
@@ -131,7 +131,7 @@ def forget_between(group: Group, first: bytes, last: bytes) -> None:
 
 
 def next_due_ms(group: Group) -> int | None:
-    """When the next one is due, of those that are not due yet."""
+    """Return when the next one that is not due yet becomes due."""
     if not group.settings.released:
         return None
     keyspace = group.topic.keyspace

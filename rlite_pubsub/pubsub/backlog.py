@@ -79,7 +79,7 @@ class Backlog:
         return self.head_bytes + self.tail_bytes + (self.loss.size_bytes if self.loss is not None else 0)
 
     def soft_limit_s(self, is_over: bool, now: float) -> float:
-        """For how long it has been over the soft limit, of which it is, or is not, now."""
+        """Return for how long it has been over the soft limit, and note whether it is over it now."""
         if not is_over:
             self._soft_limit_since = None
         elif self._soft_limit_since is None:
@@ -120,7 +120,7 @@ class Backlog:
         self._clear_tail()
 
     def refill(self, blobs: list[tuple[bytes, int]]) -> None:
-        """These, (bytes, framing), were the mailbox's oldest; now they are the head. None: the tail's turn has come."""
+        """Move the mailbox's oldest, each (bytes, framing), to the head. None: the tail's turn has come."""
         for blob, framing in blobs:
             self.head.append(blob)
             self.head_bytes += len(blob)
@@ -133,7 +133,7 @@ class Backlog:
             self._clear_tail()
 
     def lose_disk(self, blobs: list[tuple[bytes, int]], protocol: int) -> None:
-        """These, the mailbox's oldest, are dropped."""
+        """Note that these, the mailbox's oldest, are dropped."""
         for blob, framing in blobs:
             self._lose(blob, protocol)
             self.disk_bytes -= len(blob)

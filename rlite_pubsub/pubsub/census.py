@@ -45,7 +45,7 @@ class MailWaiting(NamedTuple):
     """None if nothing waits; mailboxes.UNKNOWN_MS if the time was not noted."""
 
     def age_ms(self, now_ms: int) -> int:
-        """0 if nothing waits, -1 if it is not known."""
+        """Return its age; 0 if nothing waits, -1 if it is not known."""
         if self.oldest_ms is None:
             return 0
         return max(0, now_ms - self.oldest_ms) if self.oldest_ms != mailboxes.UNKNOWN_MS else -1
@@ -93,7 +93,7 @@ class CensusEntry:
 
     @property
     def state(self) -> str:
-        """As its process; `away` for a durable subscriber that is attached to none."""
+        """The state of its process; `away` for a durable subscriber that is not attached."""
         return self.process.state if self.process is not None else "away"
 
 

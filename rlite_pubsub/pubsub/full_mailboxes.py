@@ -42,7 +42,7 @@ class FullMailboxes:
         self.cut_off = 0  # subscribers
 
     def note(self, reliefs: Iterable[Relief]) -> None:
-        """This was committed: count it, say it in the log once, and let other publishers know who is cut off."""
+        """Take note of a commit: count it, log it once, and let other publishers know who is cut off."""
         for relief in reliefs:
             self.dropped += relief.dropped
             if relief.is_cut:
@@ -61,8 +61,8 @@ class FullMailboxes:
                 )
 
     def make_room(self, lack: StoreError, at_ms: int, adding_bytes: int) -> bool:
-        """There is no room: take something away from the mailbox that holds the most. False if it is not mailboxes
-        that fill it. Raises StoreError; StoreHeld where others hold what was removed."""
+        """Make room by removing something from the mailbox that holds the most. Returns False if mailboxes do not fill
+        the store. Raises StoreError; StoreHeld if others hold what was removed."""
         return self._store.live.make_room(lack, partial(self._drop_some, at_ms), adding_bytes)
 
     def _drop_some(self, at_ms: int) -> bool:
@@ -114,7 +114,7 @@ class Arrears:
         self.gaps = 0
 
     def keep(self, taken: list[Letter], runs: list[MessageRun]) -> None:
-        """These are handed on, and stay in the mailbox until `removed`."""
+        """Note letters that are handed on, and stay in the mailbox until `removed`."""
         self._kept.append((taken, runs))
 
     def take(self) -> tuple[list[NameLoss], bool]:
@@ -124,7 +124,8 @@ class Arrears:
         return lost, is_cut
 
     def removed(self, dropped_to: int) -> None:
-        """None of them is there any more; up to this sequence others may have been quicker, and count them as lost."""
+        """Note that these letters are gone; up to this sequence others may have been quicker, and count them as
+        lost."""
         if dropped_to:
             self._count_handed_on(dropped_to)
         self._kept.clear()

@@ -89,7 +89,7 @@ class DurableSessions(Protocol):
         """Say what has come: at the turn's end, after the commit and before the flush. Never fails."""
 
     def drained(self, session: Session) -> None:
-        """Its socket has taken what it would not take before."""
+        """React to a socket that takes again."""
 
 
 class Hub:
@@ -540,7 +540,7 @@ class Hub:
         self._on_held(held)
 
     def _acknowledge(self, takebacks: dict[Takeback, Session]) -> None:
-        """It is done, or has failed: there is no need to hold anybody."""
+        """Let go of those who waited: it is done, or has failed."""
         for takeback, session in takebacks.items():
             if takeback in self._held:
                 self._held.discard(takeback)
@@ -555,9 +555,8 @@ class Hub:
             self._send()
 
     def give_up_held(self, held: StoreHeld) -> None:
-        """It takes too long: the sessions that wait for it get an error. Subscriptions that have ended are written
-        when they can be;
-        what nobody else has got is dropped."""
+        """Give up waiting, because it takes too long: the sessions that wait get an error. Subscriptions that have
+        ended are written when possible; messages that nobody else has received are dropped."""
         if self._changed:
             self._take_back_names(held)
         if self.post is not None and self.post.is_due:
@@ -610,11 +609,11 @@ class Hub:
 
 
 def _nobody_waits(held: StoreHeld) -> None:
-    """Without an engine the next turn tries again."""
+    """Do nothing: without an engine the next turn tries again."""
 
 
 def _nobody_retains(name: bytes, tails: list[bytes]) -> None:
-    """Without keys no channel is retained."""
+    """Retain nothing: without keys no channel is retained."""
 
 
 def _nothing_else() -> None:

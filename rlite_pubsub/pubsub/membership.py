@@ -49,7 +49,7 @@ class Membership:
         return self._subscriber.bell if self._subscriber is not None else None
 
     def join(self) -> int:
-        """Its id, after joining if necessary. Raises StoreError."""
+        """Return its id, after joining if necessary. Raises StoreError."""
         return self._join().id
 
     def reap(self) -> int:

@@ -92,7 +92,7 @@ class Neighbours:
         return self._live.read(lambda txn: self.receivers_in(txn, kind, name))
 
     def receivers_in(self, txn: Txn, kind: Kind, name: bytes) -> Receivers:
-        """As `receivers`, in a transaction that is open already: by its state, but for patterns that have just come."""
+        """Like `receivers`, in an open transaction: by its state, except for patterns that have just come."""
         found = self._holders(txn, kind, name)
         if kind is CHANNELS and len(self._patterns):
             for pattern in self._patterns.matching(name):

@@ -45,14 +45,14 @@ class Outbox:
         return False
 
     def drain(self, reader: Reader) -> None:
-        """Its peer may take more than it did."""
+        """React to a peer that takes more again."""
 
     def end(self) -> None:
         """The session is closed: nothing that waits is for anybody."""
         self.said.clear()
 
     def _end_backlog(self, pressure: Pressure) -> None:
-        """Nothing waits for its peer any more."""
+        """End the backlog: nothing waits for the peer any more."""
         backlog, self.backlog = self.backlog, None
         if backlog is not None:
             pressure.end(backlog)

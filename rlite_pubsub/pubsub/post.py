@@ -134,16 +134,16 @@ class Post:
         self.received = 0  # messages taken out of ours
 
     def allow(self, allowance: Allowance) -> None:
-        """So much may wait in our mailbox, and for each session: it is not handed on in one piece, which would be more
-        than a session may leave."""
+        """Set how much may wait in our mailbox, and for each session: messages are not handed on in one piece that is
+        more than a session may leave."""
         self._slice_bytes = min(TAKEN_BYTES, allowance.least_bytes // SLICES)
 
     def watch(self, durables: KeysView[int]) -> None:
-        """These durable subscribers are attached here: note which of them is sent something."""
+        """Note which of these durable subscribers, attached here, are sent something."""
         self._watched = durables
 
     def take_arrived(self) -> set[int]:
-        """Those of them that were sent something since this was asked last."""
+        """Return those that were sent something since the last call."""
         arrived, self._arrived = self._arrived, set()
         return arrived
 
@@ -227,7 +227,7 @@ class Post:
         self.sent += sum(len(tails) for _, tails in outgoing)
 
     def send_one(self, address: Address, payload: bytes) -> None:
-        """As `send`, of one message to other processes alone, with nothing else under way. Raises StoreError."""
+        """Like `send`, for one message to other processes alone, with nothing else under way. Raises StoreError."""
         kind, name, subscribers, _ = address
         message = letters.pack_one(kind.index, name, payload)
         at_ms = int(self._clock() * 1000)
@@ -257,7 +257,7 @@ class Post:
         self.sent += 1
 
     def _written(self, work: Callable[[Txn], T], at_ms: int, adding_bytes: int) -> T:
-        """As `write`. Where there is no room, the mailbox that holds the most gives way. Raises StoreError."""
+        """Write like `write`. If there is no room, the mailbox that holds the most gives way. Raises StoreError."""
         for _ in range(ROOM_STEPS):
             try:
                 return self._store.live.write(work, adding_bytes=adding_bytes)
@@ -307,7 +307,7 @@ class Post:
         return True
 
     def suspect(self, subscriber: int) -> None:
-        """It may be dead: look at it when the turn ends."""
+        """Look, when the turn ends, whether it is dead."""
         self.suspects.add(subscriber)
         self.agenda.due |= SUSPECTS
 
@@ -335,7 +335,7 @@ class Post:
 
     @property
     def may_have_come(self) -> bool:
-        """False if our mailbox is surely as empty as it was when `receive` had taken all. Raises StoreError."""
+        """False if our mailbox is surely as empty as it was when `receive` had taken everything. Raises StoreError."""
         return self._store.live.last_commit() != self._received_at
 
     def receive(self, own: int) -> tuple[list[MessageRun], bool]:

@@ -145,7 +145,7 @@ class Pressure:
         hub.agenda.at(SPILL, self.end_turn)
 
     def obey(self, limits: Limits) -> None:
-        """From now on these hold."""
+        """Apply these limits from now on."""
         self._limits = limits
         self._spiller.spill_beyond(limits.spill_threshold_bytes)
         hard = [limit.hard_bytes for limit in (limits.normal, limits.pubsub) if limit.hard_bytes]
@@ -153,14 +153,14 @@ class Pressure:
         self.at_once_bytes = min(hard) if self.limits_turns else _NO_LIMIT
 
     def begin(self, reader: Reader) -> Backlog:
-        """Its peer did not take all."""
+        """Begin a backlog: the peer did not take everything."""
         self._hub.weigh_parts(True)
         backlog = self._spiller.begin(reader.id, self._clock())
         self._slow[reader.id] = reader, backlog
         return backlog
 
     def end(self, backlog: Backlog) -> None:
-        """Its peer has taken all, or is gone."""
+        """End a backlog: the peer has taken everything, or is gone."""
         del self._slow[backlog.session_id]
         if not self._slow:
             self._hub.weigh_parts(False)
@@ -323,5 +323,6 @@ class Pressure:
 
 
 def _unweighed_bytes(reader: Reader) -> int:
-    """Of what waits for it: a chunk of a durable subscriber's mailbox, the next of which is said when it has gone."""
+    """Return the part of its backlog that is not weighed: a chunk of a durable subscriber's mailbox, after which the
+    next one is sent."""
     return reader.feed.chunk_bytes if reader.feed is not None else 0

@@ -67,7 +67,7 @@ def check_writers(hub: Hub, kind: Kind, name: bytes) -> bool:
 
 
 def send(hub: Hub, route: Route, tails: list[bytes], aside: bool = False) -> None:
-    """As `publish`, where the route is known."""
+    """Like `publish`, for a known route."""
     if route.address is not None and hub.post is not None and not aside and not hub.agenda.due & LETTERS:
         hub.post.check_writer(route.address)
     if route.topic is not None and not aside:
@@ -99,8 +99,8 @@ def _hand_out(hub: Hub, route: Route, tails: list[bytes]) -> None:
 
 
 def deliver(hub: Hub, kind: Kind, name: bytes, tails: list[bytes]) -> Route:
-    """As `publish`, but other processes and durable subscribers have it when this returns. Raises StoreError, and what
-    `Hub.retain` raises: nobody has received it; or PartlySent.
+    """Like `publish`, but other processes and durable subscribers have it when this returns. Raises StoreError, and
+    what `Hub.retain` raises: nobody has received it; or PartlySent.
     """
     hub.look_around()
     route = _without_dead(hub, kind, name, hub.route(kind, name))

@@ -100,7 +100,8 @@ def _traces(store: Store) -> set[int]:
 
 
 def _may_live(store: Store, subscriber: int) -> bool:
-    """Its lock file was missing. Did it end, or has somebody deleted the file of one that lives?"""
+    """Return whether a subscriber without a lock file may live: it has ended, or somebody has deleted the file of a
+    live one."""
     if doorbell.has_listener(store.subscribers_folder, subscriber):
         return True
     record = store.live.read(lambda txn: subscribers.get(txn, subscriber))

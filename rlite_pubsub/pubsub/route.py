@@ -48,7 +48,7 @@ class RouteCache:
         self.young[name] = route
 
     def drop(self, name: bytes) -> None:
-        """This name's receivers have changed."""
+        """Drop the route: this name's receivers have changed."""
         self.young.pop(name, None)
         self._old.pop(name, None)
 

@@ -41,7 +41,7 @@ class Session:
                  "protocol", "said")  # fmt: skip
 
     def __init__(self, id: int, hub: Hub, outbox: Outbox | None = None) -> None:
-        """Without an outbox of its own it takes what is said itself: `flush`."""
+        """Without an outbox of its own it takes what is sent by itself: `flush`."""
         self.id = id
         self.hub = hub
         self.protocol = 2
@@ -55,28 +55,28 @@ class Session:
         self.names: list[Names] = [_NO_NAMES, _NO_NAMES, _NO_NAMES]  # by Kind.index
 
     def begin_feed(self, feed: DurableFeed) -> None:
-        """It is attached to a durable subscriber: it is given what this has, and holds its names, to be filled in."""
+        """Attach it to a durable subscriber, whose messages it is given; return its names, to be filled in."""
         self.feed = feed
         self.left_in_peace = False
         self.forget_names()
 
     def end_feed(self) -> None:
-        """It is attached no more."""
+        """Detach it."""
         self.feed = None
         self.forget_names()
 
     def forget_names(self) -> None:
-        """It holds none, and has room of its own for some."""
+        """Forget its names, with room of its own for new ones."""
         self.names = [{}, {}, {}]
 
     def speak(self, protocol: int) -> None:
-        """It reads this version of the protocol: what was published before goes out in the old one."""
+        """Change the version of the protocol: what was published before goes out in the old one."""
         if protocol != self.protocol:
             self.hub.protocol_changed(self)
             self.protocol = protocol
 
     def leave_in_peace(self) -> None:
-        """Its peer wants no more, and has done with what it was sent."""
+        """Note that its peer wants no more, and is done with what it was sent."""
         self.left_in_peace = True
 
     @property
@@ -111,8 +111,8 @@ class Session:
             hub.agenda.due |= OUTBOXES
 
     def flush_soon(self) -> None:
-        """It has something to flush at the turn's end, or is to be closed then. (What each request passes does the
-        same in place: `send`, engine/dispatch.py, server/connection.py, Hub.close_run.)"""
+        """Flush it at the turn's end, or close it then. (What each request passes does the same in place: `send`,
+        engine/dispatch.py, server/connection.py, Hub.close_run.)"""
         if not self.dirty:
             self.dirty = True
             self.hub.dirty.append(self)
@@ -138,7 +138,7 @@ class Session:
         return False
 
     def let_go(self) -> None:
-        """It has ended, and nobody waits any more to see whether it was cut."""
+        """Release it after its end: nobody waits any more to see whether it was cut."""
 
     @property
     def address(self) -> str:
@@ -152,20 +152,20 @@ class Session:
         raise NotImplementedError
 
     def rouse(self) -> None:
-        """There is something to take."""
+        """Note that there is something to take."""
 
     def stalled(self) -> None:
-        """Its peer has not taken all."""
+        """Note that its peer has not taken everything."""
 
     def drained(self) -> None:
-        """Its peer has taken what it would not take before."""
+        """Note that its peer takes again."""
 
     def cut(self) -> None:
-        """Its connection has broken."""
+        """Note that its connection has broken."""
         self.close_now()
 
     def cut_off(self) -> None:
-        """Its process has not read, and messages of its names are lost, nobody knows how many."""
+        """Cut it off: its process has not read, and an unknown number of messages of its names is lost."""
         self.close_now()
 
     # -- its end

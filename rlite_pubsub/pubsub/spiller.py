@@ -57,7 +57,7 @@ class Spiller:
         self._owed: list[int] = []  # sessions that are gone, and their mailboxes are not
 
     def spill_beyond(self, threshold_bytes: int) -> None:
-        """So much of a backlog may be in memory from now on."""
+        """Set how much of a backlog may be in memory."""
         self.threshold_bytes = threshold_bytes
 
     @property

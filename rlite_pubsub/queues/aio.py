@@ -120,7 +120,7 @@ class Subscriber:
         return None if reply is None else item_of(reply, self.codec)
 
     async def pop_many(self, count: int, timeout: float | None = 0.0) -> list[Item]:
-        """At most `count` of the next items: those that are there, or the first to come."""
+        """Return at most `count` of the next items: those that are there, or the first to come."""
         return [item_of(one, self.codec) for one in await self._take(timeout, count) or ()]
 
     async def peek(self) -> Item | None:
@@ -129,7 +129,7 @@ class Subscriber:
         return None if reply is None else item_of(reply, self.codec)
 
     async def peek_many(self, count: int) -> list[Item]:
-        """At most `count` of the next items."""
+        """Return at most `count` of the next items."""
         return [item_of(one, self.codec) for one in await self._do("QUEUE.PEEK", "COUNT", count)]
 
     async def __aiter__(self) -> AsyncIterator[Item]:

@@ -32,7 +32,7 @@ CodecName: TypeAlias = "str | Codec"
 
 
 def codec_of(name: CodecName) -> Codec:
-    """Raises ValueError for a name that is none, and ImportError where msgpack is not installed."""
+    """Return the codec of a name. Raises ValueError for an unknown one, and ImportError if msgpack is not installed."""
     if isinstance(name, Codec):
         return name
     if name == "msgpack":

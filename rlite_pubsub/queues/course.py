@@ -21,7 +21,7 @@ _KEPT = ("username", "password", "encoding", "encoding_errors", "decode_response
 
 
 class RedirectTarget(NamedTuple):
-    """Of a member."""
+    """The address of a member."""
 
     host: str
     port: int
@@ -68,7 +68,7 @@ class Trip:
         return 0.0 if self._redirects <= _AT_ONCE and not isinstance(refusal, TryAgainError) else _PAUSE_S
 
     def is_lost(self) -> None:
-        """Nobody answers there: the next request asks where the queue was opened."""
+        """Note that nobody answers there: the next request asks where the queue was opened."""
         self._course.at = None
 
 

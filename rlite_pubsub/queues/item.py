@@ -43,7 +43,7 @@ class Item:
 
 
 def item_of(reply: Any, codec: Codec = BYTES) -> Item:
-    """From an id and an array of fields and values."""
+    """Make an item from an id and an array of fields and values."""
     entry_id, flat = reply
     return Item(text(entry_id), tuple(zip(map(raw, flat[::2]), map(raw, flat[1::2]), strict=True)), codec)
 

@@ -46,7 +46,7 @@ class Subscriber:
         return None if reply is None else item_of(reply, self.codec)
 
     def pop_many(self, count: int, timeout: float | None = 0.0) -> list[Item]:
-        """At most `count` of the next items: those that are there, or the first to come."""
+        """Return at most `count` of the next items: those that are there, or the first to come."""
         return [item_of(one, self.codec) for one in self._take(timeout, count) or ()]
 
     def peek(self) -> Item | None:
@@ -55,7 +55,7 @@ class Subscriber:
         return None if reply is None else item_of(reply, self.codec)
 
     def peek_many(self, count: int) -> list[Item]:
-        """At most `count` of the next items."""
+        """Return at most `count` of the next items."""
         return [item_of(one, self.codec) for one in self._do("QUEUE.PEEK", "COUNT", count)]
 
     def __iter__(self) -> Iterator[Item]:

@@ -28,8 +28,8 @@ class Consumed(Entry):
     acknowledge: Callable[[str], bool] = field(repr=False, compare=False)
 
     def ack(self) -> bool:
-        """It is done, and makes room for another. False if it was not pending any more, because its time was over or
-        another consumer has claimed it. Any thread may call this. Raises what an XACK raises."""
+        """Acknowledge the entry, which makes room for another. Returns False if it was no longer pending, because it
+        timed out or another consumer has claimed it. Any thread may call this. Raises what an XACK raises."""
         return self.acknowledge(self.id)
 
 

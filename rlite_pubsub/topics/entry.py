@@ -68,7 +68,7 @@ def start_of(since: Since) -> str:
 
 
 def entry_of(frame: list[Any]) -> Entry:
-    """From `topic-message name id fields`."""
+    """Make an entry from `topic-message name id fields`."""
     _, topic, entry_id, flat = frame
     return Entry(text(topic), text(entry_id), pairs_of(flat))
 

@@ -35,7 +35,7 @@ def client_of(where: Where, **options: Any) -> redis.Redis:
 
 
 def fields_of(fields: Fields) -> dict[Any, Any]:
-    """As XADD wants them."""
+    """Return fields as XADD wants them."""
     return {"message": fields} if isinstance(fields, str | bytes) else dict(fields)
 
 

@@ -81,7 +81,7 @@ def hincrbyfloat(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _number(text: bytes | None) -> Fraction | None:
-    """None for an infinite one."""
+    """Return a number; None for an infinite one."""
     try:
         return read(b"0" if text is None else text)
     except CommandError:

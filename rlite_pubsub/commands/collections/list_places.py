@@ -146,7 +146,8 @@ def _wanted(rest: list[bytes]) -> tuple[int, int | None, int]:
 
 
 def _places(found: List, element: bytes, rank: int, count: int, most: int) -> list[int]:
-    """Of at most `count` (0: all) elements like this, from the one of this rank on, among the first `most` (0: all)."""
+    """Return the places of at most `count` (0: all) equal elements, from the one of this rank on, among the first
+    `most` (0: all)."""
     places: list[int] = []
     from_end = rank < 0
     skipped = abs(rank) - 1 if rank != LONG_MIN else 0  # which C negates to itself

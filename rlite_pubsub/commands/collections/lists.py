@@ -24,7 +24,7 @@ def list_of(record: Record | None) -> List | None:
 
 
 def tell_list(session: CommandSession, event: bytes, key: bytes) -> None:
-    """Something happened to a list."""
+    """Notify that something happened to a list."""
     session.engine.notifications.tell("l", event, session.db, key)
 
 
@@ -45,7 +45,7 @@ def _push(session: CommandSession, args: list[bytes], *, left: bool, makes: bool
 
 
 def pop(session: CommandSession, key: bytes, count: int, *, left: bool) -> list[bytes] | None:
-    """From a list that is there; one that becomes empty goes."""
+    """Pop from an existing list, removing it if it becomes empty."""
     found = list_of(for_change(session, key))
     if found is None:
         return None
@@ -292,7 +292,7 @@ def lindex(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _bounds(first: int, last: int, length: int) -> tuple[int, int]:
-    """From a first and a last place, either counted from an end, to a start and a stop."""
+    """Turn a first and a last place, either counted from an end, into a start and a stop."""
     return max(_place(first, length), 0), min(_place(last, length), length - 1) + 1
 
 

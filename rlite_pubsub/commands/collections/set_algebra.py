@@ -93,7 +93,7 @@ def sintercard(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _sets(session: CommandSession, keys: list[bytes]) -> list[Set | None]:
-    """None for each that is not there. Raises CommandError."""
+    """Return the sets, None for each missing one. Raises CommandError."""
     return [set_of(find(session, key)) for key in keys]
 
 
@@ -126,7 +126,7 @@ def _rest(sets: list[Set | None]) -> set[bytes]:
 
 
 def _in_order(session: CommandSession, members: set[bytes]) -> Iterable[bytes]:
-    """As Redis says them: those of a set of integers in order."""
+    """Return the members in Redis's order: those of a set of integers are sorted."""
     is_small = len(members) <= keyspace_of(session).stored.packing.intset_entries
     return sorted(members, key=int) if is_small and all(map(is_integer, members)) else members
 

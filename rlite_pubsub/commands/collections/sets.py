@@ -24,7 +24,7 @@ def set_of(record: Record | None) -> Set | None:
 
 
 def tell_set(session: CommandSession, event: bytes, key: bytes) -> None:
-    """Something happened to a set."""
+    """Notify that something happened to a set."""
     session.engine.notifications.tell("s", event, session.db, key)
 
 

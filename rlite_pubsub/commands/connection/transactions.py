@@ -126,7 +126,8 @@ def _check_writers(session: CommandSession, queue: list[tuple[Command, list[byte
 
 
 def _rehearse(session: CommandSession, queue: list[tuple[Command, list[bytes]]]) -> None:
-    """Those that read topics read once, so that what they need of the cold store is here. Raises ColdMiss."""
+    """Let the queued commands that read topics read once, so that what they need of the cold store is here. Raises
+    ColdMiss."""
     keyspace = session.engine.keyspace
     cold = keyspace.cold.shelf
     if cold is None:

@@ -86,7 +86,7 @@ def _box(words: list[bytes]) -> _Shape:
 
 
 def place_of_member(found: SortedSet, member: bytes) -> Coordinates:
-    """Raises CommandError where there is no such member."""
+    """Return a member's place. Raises CommandError if there is no such member."""
     score = found.score(member)
     if score is None:
         raise CommandError(_NO_MEMBER)
@@ -160,7 +160,7 @@ class Search:
         raise CommandError(SYNTAX)
 
     def _check(self, variant: Variant) -> None:
-        """Raises CommandError where the options do not go together."""
+        """Check that the options go together. Raises CommandError."""
         if self.target is not None and self.tells:
             who = b"GEOSEARCHSTORE" if variant.stores else b"STORE option in GEORADIUS"
             raise CommandError(_STORES_MEMBERS % who)
@@ -173,7 +173,7 @@ class Search:
 
 
 def _members(found: SortedSet, search: Search, area: Area) -> list[_Near]:
-    """Those within an area, as they are to be answered."""
+    """Return the members within an area, in the form of the answer."""
     near: list[_Near] = []
     enough = search.most if search.any else 0
     for low, high in area.scores():

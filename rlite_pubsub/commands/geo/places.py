@@ -40,7 +40,7 @@ def unit_m(word: bytes) -> float:
 
 
 def said_distance(distance: float) -> bytes:
-    """With four digits behind the point; what is beyond 64 bits is the lowest number of them, as in Redis."""
+    """Return a distance with four digits after the point; beyond 64 bits it is their lowest number, as in Redis."""
     parts = distance * _PARTS
     number = round(parts) if abs(parts) < -_LOWEST else _LOWEST
     return b"%b%d.%04d" % (b"-" if number < 0 else b"", *divmod(abs(number), _PARTS))

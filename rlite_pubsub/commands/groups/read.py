@@ -194,7 +194,7 @@ def _deliver_again(group: Group, consumer: Consumer, again: list[Again], now_ms:
 
 
 def _with_deliveries(claimed: list[Pending], again: list[Again], parts: list[ChunkSlice], now_ms: int) -> bytes:
-    """With CLAIM each entry tells for how long it was idle, and how often it had been delivered."""
+    """Return the entries of CLAIM with how long each was idle, and how often it had been delivered."""
     entries = [
         b"*4%b:%d\r\n:%d\r\n" % (entry[2:], max(now_ms - fate[1], 0), fate[2])
         for _, fate, entry in claimed

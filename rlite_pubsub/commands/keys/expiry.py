@@ -1,4 +1,4 @@
-"""When keys expire (EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT, PERSIST), and how long they live (TTL and its kin)."""
+"""The expiry of keys (EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT, PERSIST), and their remaining time (TTL and its kin)."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _left_ms(session: CommandSession, key: bytes) -> int:
 
 
 def _in_seconds(milliseconds: int) -> int:
-    """To the nearest second."""
+    """Return milliseconds as the nearest second."""
     return milliseconds if milliseconds < 0 else (milliseconds + 500) // 1000
 
 

@@ -40,7 +40,7 @@ class _Ordering(NamedTuple):
     target: bytes | None
 
     def bounds(self, size: int) -> tuple[int, int]:
-        """From which of this many on, and up to which."""
+        """Return the first of this many elements, and the place after the last."""
         start = min(max(self.first, 0), size)
         return start, size if self.most < 0 else min(start + self.most, size)
 
@@ -92,7 +92,7 @@ def _check(session: CommandSession, args: list[bytes], option: bytes) -> None:
 
 
 def _source(session: CommandSession, key: bytes) -> Source | None:
-    """Raises CommandError if there is something that has no elements."""
+    """Return the key whose elements are sorted. Raises CommandError if it has no elements."""
     found = find(session, key)
     if found is None or isinstance(found, List | Set | SortedSet):
         return found
@@ -117,7 +117,7 @@ def _as_they_stand(found: Source, ordering: _Ordering) -> list[bytes]:
 
 
 def _sorted(session: CommandSession, elements: list[bytes], ordering: _Ordering) -> list[bytes]:
-    """Those that are asked for. Raises CommandError where they are to be sorted as numbers and are none."""
+    """Return the sorted elements that are asked for. Raises CommandError if they must be numbers and are not."""
     by = ordering.by
     values = [by.value(session, element) for element in elements] if by is not None else elements
     start, stop = ordering.bounds(len(elements))

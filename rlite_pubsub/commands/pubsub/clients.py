@@ -69,7 +69,8 @@ def _process(told: ProcessClients) -> Reply:
     ours=True,
 )
 def subscriber_kill(session: CommandSession, args: list[bytes]) -> Reply:
-    """1, or 0 if there is no such connection; of another process ASKED: it closes the connection within a moment."""
+    """Answer 1, or 0 if there is no such connection; ASKED for one of another process: that closes the connection
+    within a moment."""
     try:
         process = int(args[1], 16) if len(args[1]) == 16 else -1
     except ValueError:

@@ -84,7 +84,7 @@ def _options(args: list[bytes]) -> dict[str, int]:
     ours=True,
 )
 def subscriber_detach(session: CommandSession, args: list[bytes]) -> Reply:
-    """Without a name the connection goes on, with no subscriptions. The subscriber's own stay."""
+    """Without a name the connection goes on, with no subscriptions. The subscriber keeps its own."""
     if len(args) > 2:
         raise CommandError(SYNTAX)
     subscribed = durables_of(session)

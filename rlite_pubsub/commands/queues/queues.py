@@ -45,7 +45,7 @@ _REMOVE = (KeySpec(("RW", "DELETE"), ("index", 1), ("range", 0, 1, 0)),)
     ours=True,
 )
 def queue_create(session: CommandSession, args: list[bytes]) -> Reply:
-    """1, or 0 if it is one already."""
+    """Answer 1, or 0 if it is a queue already."""
     queue = topic_for_change(session, args[1])
     if queue is None:
         queue = keyspace_of(session).create_topic(session.db, args[1])
@@ -105,7 +105,7 @@ def _shown(subscriber: Group) -> Reply:
     ours=True,
 )
 def queue_push(session: CommandSession, args: list[bytes]) -> Reply:
-    """Their ids."""
+    """Answer the ids of the pushed values."""
     if max(map(len, args[2:])) > _MAX_ENTRY_BYTES:
         raise CommandError(_TOO_LARGE)
     queue = queue_for_change(session, args[1])
@@ -136,7 +136,7 @@ def queue_push(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def queue_delete(session: CommandSession, args: list[bytes]) -> Reply:
-    """1, or 0 if there is no such thing."""
+    """Answer 1, or 0 if it does not exist."""
     if len(args) > 3:
         raise CommandError(SYNTAX)
     queue = topic_for_change(session, args[1])

@@ -176,7 +176,7 @@ def _wait(session: CommandSession, name: bytes, who: bytes, wanted: _PopOptions,
     ours=True,
 )
 def queue_peek(session: CommandSession, args: list[bytes]) -> Reply:
-    """As QUEUE.POP. A sleeping subscriber may look."""
+    """Answer like QUEUE.POP. A paused subscriber may look, too."""
     wanted = _wanted(args[3:], may_block=False)
     return _reply(queue_reading.peek(_find(session, args[1], args[2]), wanted.how_many or 1), wanted)
 
@@ -194,7 +194,7 @@ def queue_peek(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def queue_sleep(session: CommandSession, args: list[bytes]) -> Reply:
-    """1, or 0 if it is asleep already. Clients that wait for values in its name are notified."""
+    """Answer 1, or 0 if it is asleep already. Clients that wait for values in its name are notified."""
     return int(queue_reading.set_asleep(_to_change(session, args), True))
 
 
@@ -211,7 +211,7 @@ def queue_sleep(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def queue_wakeup(session: CommandSession, args: list[bytes]) -> Reply:
-    """1, or 0 if it is awake."""
+    """Answer 1, or 0 if it is awake."""
     return int(queue_reading.set_asleep(_to_change(session, args), False))
 
 

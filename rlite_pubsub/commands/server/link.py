@@ -225,7 +225,8 @@ def _bytes(text: str) -> bytes:
     ours=True,
 )
 def link_join(session: CommandSession, args: list[bytes]) -> Reply:
-    """1 if this store's process with links listens, 0 if it is being started: to be asked again; and the store's id."""
+    """Answer 1 if this store's process with links listens, 0 if it is being started, so that the caller asks again; and
+    the store's id."""
     try:
         is_heard, id = session.engine.links.join()
         return [int(is_heard), id.encode()]

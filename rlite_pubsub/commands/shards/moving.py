@@ -28,7 +28,7 @@ def _sharding(session: CommandSession) -> Sharding:
 
 
 def _slots(words: list[bytes]) -> list[int]:
-    """Of `5` and `7-9`."""
+    """Read slots such as `5` and `7-9`."""
     found: list[int] = []
     for word in words:
         first, dash, last = word.partition(b"-")
@@ -103,7 +103,7 @@ def shard_moves(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def shard_begin(session: CommandSession, args: list[bytes]) -> Reply:
-    """1, or 0 if they were taken before: `directory` is what holds once they are."""
+    """Answer 1, or 0 if they were taken before: `directory` is the one that applies once they are."""
     _sharding(session)
     return int(session.engine.arrivals.begin(args[1], _slots(args[3:]), _directory(args[2])))
 

@@ -56,7 +56,7 @@ def shard_id(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def shard_directory(session: CommandSession, args: list[bytes]) -> Reply:
-    """As JSON; null where the store is not sharded."""
+    """Answer the directory as JSON; null if the store is not sharded."""
     directory = session.engine.sharding.directory
     return None if directory is None else directory.text
 
@@ -73,7 +73,7 @@ def shard_directory(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def shard_learn(session: CommandSession, args: list[bytes]) -> Reply:
-    """1, or 0 if it has known all of that."""
+    """Answer 1, or 0 if all of it was known."""
     try:
         news = read(args[1])
     except ValueError as failure:

@@ -47,7 +47,7 @@ class _RangeOptions:
         return found.members(start, stop, backwards=self.backwards) if start < stop else []
 
     def _ranks_in(self, found: SortedSet, wanted: Range) -> tuple[int, int]:
-        """From where to where, from the end if it goes backwards."""
+        """Return the first and the last rank, from the end if it goes backwards."""
         start, stop = wanted.bounds(found)
         if self.by == _BY_RANK:
             return start, stop

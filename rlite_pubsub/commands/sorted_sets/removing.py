@@ -102,7 +102,7 @@ def zremrangebylex(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _pop(session: CommandSession, found: SortedSet, count: int, *, highest: bool) -> list[Scored]:
-    """From a sorted set that is there; one that becomes empty goes."""
+    """Pop from an existing sorted set, removing it if it becomes empty."""
     popped = found.pop(count, highest=highest)
     if popped:
         tell_sorted_set(session, b"zpopmax" if highest else b"zpopmin", found.name)

@@ -34,7 +34,7 @@ def _options_of(args: list[bytes]) -> tuple[frozenset[bytes], int]:
 
 
 def _check(options: frozenset[bytes], words: int) -> None:
-    """Raises CommandError where they do not go together, or with this many words behind them."""
+    """Check that the options go together, and with this many words after them. Raises CommandError."""
     if words % 2 or not words:
         raise CommandError(SYNTAX)
     if options >= {b"nx", b"xx"}:

@@ -151,7 +151,7 @@ def _wait(session: CommandSession, args: list[bytes], wanted: Reading, starts: l
         start_of.setdefault(key, start)
 
     def attempt(key: bytes) -> Reply:
-        """As in Redis an entry that is gone again, by the same EXEC, ends the wait too; XSETID does not."""
+        """As in Redis, an entry that the same EXEC has removed again ends the wait too; XSETID does not."""
         topic = keyspace.find(database, key)
         if not isinstance(topic, Topic) or topic.last_id <= start_of[key]:
             return None

@@ -166,7 +166,7 @@ def bitfield_ro(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _steps(session: CommandSession, words: list[bytes]) -> list[_Operation]:
-    """Raises CommandError."""
+    """Read the steps. Raises CommandError."""
     steps, overflow, at = [], b"wrap", 0
     while at < len(words):
         word = words[at].lower()

@@ -146,7 +146,7 @@ def _is_bits(word: bytes) -> bool:
 
 
 def _bounds(start: int, end: int, length: int) -> tuple[int, int]:
-    """From a first and a last place, either counted from an end, to those within the length."""
+    """Turn a first and a last place, either counted from an end, into places within the length."""
     start = max(0, start + length) if start < 0 else start
     end = max(0, end + length) if end < 0 else end
     return start, min(end, length - 1)

@@ -206,7 +206,7 @@ def _most_bytes(session: CommandSession) -> int:
 
 
 def _opened(text: Text | None) -> bytearray | None:
-    """None: there is no such key. Raises CommandError."""
+    """Return the HyperLogLog; None if the key does not exist. Raises CommandError."""
     if text is None:
         return None
     try:

@@ -82,7 +82,7 @@ def topic_consume(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def topic_unconsume(session: CommandSession, args: list[bytes]) -> Reply:
-    """For how many consumers it has ended. What is pending with them stays so."""
+    """Answer for how many consumers it has ended. Pending entries stay pending."""
     if len(args) not in (1, 4):
         raise wrong_arity(b"topic.unconsume")
     seats = list(session.consumes or ()) if len(args) == 1 else [(session.db, args[1], args[2], args[3])]

@@ -131,7 +131,7 @@ def topic_deferred(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def topic_redefer(session: CommandSession, args: list[bytes]) -> Reply:
-    """Its new ticket, or null if there is no such entry: it was appended meanwhile, or cancelled."""
+    """Answer its new ticket, or null if there is no such entry: it was appended meanwhile, or cancelled."""
     ticket = _ticket(args[2])
     due_ms = _time(args[3], keyspace_of(session).clock_ms())
     topic = topic_for_change(session, args[1])

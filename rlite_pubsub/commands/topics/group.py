@@ -63,7 +63,7 @@ _NAME = Arg("name", "key", key_spec=0)
     ours=True,
 )
 def topic_group(session: CommandSession, args: list[bytes]) -> Reply:
-    """Without options a map; with some it changes what they name."""
+    """Without options answer a map; with options change the settings they name."""
     said = _said(args[3:])
     group = find_group(session, args[1], args[2])
     if group is None:
@@ -151,7 +151,7 @@ def view(group: Group) -> dict[Reply, Reply]:
     ours=True,
 )
 def topic_requeue(session: CommandSession, args: list[bytes]) -> Reply:
-    """1, or 0 if it is not in flight."""
+    """Answer 1, or 0 if it is not in flight."""
     packed, delay_ms = entry_ids.pack(strict_id(args[3])), _delay_ms(args[4:])
     group = find_group(session, args[1], args[2])
     if group is None:

@@ -32,7 +32,7 @@ _ARGUMENTS = (Arg("name", "key", key_spec=0), Arg("group", optional=True))
     ours=True,
 )
 def topic_pause(session: CommandSession, args: list[bytes]) -> Reply:
-    """1, or 0 if it is paused already."""
+    """Answer 1, or 0 if it is paused already."""
     return _set(session, args, is_paused=True)
 
 
@@ -49,7 +49,7 @@ def topic_pause(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def topic_resume(session: CommandSession, args: list[bytes]) -> Reply:
-    """1, or 0 if it is not paused. Waiting clients are served."""
+    """Answer 1, or 0 if it is not paused. Waiting clients are served."""
     return _set(session, args, is_paused=False)
 
 

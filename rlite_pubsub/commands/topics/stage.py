@@ -156,8 +156,9 @@ def _ids(option: list[bytes], count: int) -> list[bytes]:
     ours=True,
 )
 def topic_commit(session: CommandSession, args: list[bytes]) -> Reply:
-    """1, or 0 if this batch, or a later one, of the application was committed before. In the order of the writers, each
-    of whom must have staged as many rows as are said here. FORGET: nobody asks for this application after so long."""
+    """Answer 1, or 0 if this batch, or a later one, of the application was committed before. In the order of the
+    writers, each of whom must have staged as many rows as are said here. FORGET: nobody asks for this application after
+    so long."""
     application, batch = args[1], _number(args[2])
     rest, forget_ms = args[3:], 0
     if rest and rest[0].upper() == b"FORGET" and len(rest) > 1:

@@ -92,7 +92,7 @@ def _before(entry_id: Id) -> Id:
 
 
 def _earliest(topic: Topic | None, after: Id) -> tuple[Id, int]:
-    """From where it goes on, and how many entries between `after` and there are not there any more."""
+    """Return where it goes on, and how many entries between `after` and there are gone."""
     if topic is None or topic.trimmed_id <= after:
         return after, 0
     lost = topic.trimmed - trim_marks.count_up_to(topic.settle(), topic.number, after)

@@ -75,7 +75,7 @@ _NAME = Arg("name", "key", key_spec=0)
     ours=True,
 )
 def topic_create(session: CommandSession, args: list[bytes]) -> Reply:
-    """1 if it was made, 0 if it is there already; then nothing about it is changed."""
+    """Answer 1 if it was made, 0 if it exists already; then nothing about it changes."""
     told = take_words(args[2:], TopicWords())
     if topic_for_change(session, args[1]) is not None:
         return 0
@@ -202,7 +202,7 @@ def topic_empty(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def topic_delete(session: CommandSession, args: list[bytes]) -> Reply:
-    """As DEL, but for topics only: 1, or 0 if there was none."""
+    """Like DEL, but for topics only: answer 1, or 0 if it did not exist."""
     topic = topic_for_change(session, args[1])
     if topic is None:
         return 0

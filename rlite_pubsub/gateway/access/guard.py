@@ -194,7 +194,7 @@ class Guard:
             )
 
     def _note(self, scope: Scope, reason: bytes, object: bytes, name: bytes) -> None:
-        """For ACL LOG."""
+        """Add an entry to ACL LOG."""
         host, port = scope.get("client") or ("?", 0)
         whence = f"addr={host}:{port} cmd=http|{scope['method'].lower()}".encode()
         self._acl_log.note(reason, b"toplevel", object, name, whence)

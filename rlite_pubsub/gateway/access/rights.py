@@ -294,13 +294,13 @@ class Visit:
         self._receive: Receive
 
     def end(self) -> None:
-        """Its user has lost the right to this: for the handler, the peer is gone."""
+        """End the visit: its user has lost the right to it, and for the handler the peer is gone."""
         self.is_over = True
         if self._waiting is not None:
             self._waiting.cancel()
 
     def receiving(self, receive: Receive) -> Receive:
-        """As `receive`, until the visit ends."""
+        """Like `receive`, until the visit ends."""
         self._receive = receive
         return self._receive_until_over
 

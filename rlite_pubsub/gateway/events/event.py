@@ -27,7 +27,7 @@ def words(type: bytes, body: bytes) -> tuple[bytes, ...]:
 
 
 def encode(entry_id: Id, type: bytes, body: bytes) -> bytes:
-    """As the topic has it."""
+    """Encode an event as the topic has it."""
     return encode_entry(entry_id, words(type, body))
 
 

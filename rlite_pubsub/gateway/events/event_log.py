@@ -107,7 +107,7 @@ class EventLog:
         return self._read(_first)
 
     async def next_page(self, after: Id, matcher: Matcher | None) -> LogPage:
-        """As `page`, once what it needs of the cold store is here. Raises StoreError and ColdUnreadable."""
+        """Return the next page, once what it needs of the cold store is here. Raises StoreError and ColdUnreadable."""
         return await fetched(self._keyspace, lambda: self.page(after, matcher))
 
     def page(self, after: Id, matcher: Matcher | None) -> LogPage:

@@ -69,7 +69,7 @@ class Indexing:
             self._is_asleep = True
 
     def _go_on(self, miss: ColdMiss) -> None:
-        """When what is missing is here."""
+        """Go on when what was missing is here."""
 
         def work() -> None:
             self._work()

@@ -50,7 +50,7 @@ class Matcher:
                 raise BadPattern(f"{pattern[:80]!r} takes too much: repetitions of what is long are multiplied.")
 
     def rest(self) -> None:
-        """Others have had a turn."""
+        """Note that others have had a turn."""
         self._spent_seconds = 0.0
 
     @property

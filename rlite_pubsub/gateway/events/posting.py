@@ -121,7 +121,7 @@ class Posting:
             return True  # XADD meets it again, and says so
 
     def _settle(self, posts: list[PostedEntry], replies: list[bytes]) -> None:
-        """Nothing can be taken back any more."""
+        """Settle the posts: nothing can be taken back any more."""
         for post, reply in zip(posts, replies or [_CLOSED] * len(posts), strict=True):
             if reply[:1] == b"-":
                 if not post.stored.done():
@@ -134,7 +134,7 @@ class Posting:
                 post.stored.set_result((int(ms), int(seq)))
 
     def close(self) -> None:
-        """Nothing more is stored."""
+        """Store nothing more."""
         for post in self._waiting:
             if not post.stored.done():
                 post.stored.set_exception(PostRefused("The server is shutting down."))

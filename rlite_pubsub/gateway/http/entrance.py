@@ -55,7 +55,7 @@ class Entrance:
             await tell(send, Problem(503, "Store unavailable", str(failure)), headers)
 
     async def _receive(self, visit: Visit, request: Request) -> None:
-        """As `_grant`, as long as its user may."""
+        """Receive like `_grant`, as long as the user may."""
         request.receive = visit.receiving(request.receive)
         request.scope["user"] = visit.user_name
         try:

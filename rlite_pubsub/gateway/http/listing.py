@@ -15,9 +15,8 @@ from rlite_pubsub.protocol.glob import Glob
 
 
 def page(names: Iterable[bytes], span: ListSpan) -> tuple[list[bytes], str | None]:
-    """At most this many of the names that match, behind `after` (and those that are told as the last of these), and
-    what
-    `after` is for the next page; None: there is none."""
+    """Return at most this many of the matching names after `after` (and those shown last), and the `after` of the next
+    page; None if there is none."""
     told = sorted([(event.text_of(name), name) for name in matching(names, span.match)])
     start = bisect_right(told, span.after, key=_text) if span.after else 0
     stop = start + span.at_most
@@ -31,7 +30,7 @@ def page(names: Iterable[bytes], span: ListSpan) -> tuple[list[bytes], str | Non
 
 
 def matching(names: Iterable[bytes], match: str) -> Iterable[bytes]:
-    """Those that match this pattern."""
+    """Return those that match this pattern."""
     if match == "*":
         return names
     matches = Glob(match.encode()).matches

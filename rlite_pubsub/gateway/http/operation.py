@@ -54,7 +54,7 @@ class Request:
 
     @property
     def is_head(self) -> bool:
-        """Nothing but the answer's headers is asked for."""
+        """True if only the answer's headers are asked for."""
         return bool(self.scope["method"] == "HEAD")
 
     async def send_head(self, headers: Headers) -> None:
@@ -63,7 +63,7 @@ class Request:
         await self.send({"type": "http.response.body", "body": b""})
 
     async def body(self) -> bytes:
-        """Raises Problem."""
+        """Return the body. Raises Problem."""
         return await whole_body(self.scope, self.receive, self.max_body_bytes)
 
 

@@ -36,7 +36,7 @@ class Parameter(Generic[T]):
         self._default = default
 
     def of(self, query: Query) -> T:
-        """Its value. Raises Problem."""
+        """Return its value. Raises Problem."""
         values = [value for name, value in query if name == self.name]
         if len(values) > 1:
             raise Problem(400, f"Bad {self.name}", f"{self.name} may be given only once.")
@@ -101,5 +101,5 @@ class ListSpan(NamedTuple):
 
 
 def list_span_of(query: Query) -> ListSpan:
-    """Raises Problem."""
+    """Return the part of a list that is asked for. Raises Problem."""
     return ListSpan(MATCH.of(query), AFTER.of(query), COUNT.of(query))

@@ -28,7 +28,7 @@ class Problem(Exception):
 
     @property
     def body(self) -> bytes:
-        """As it goes out."""
+        """The body as it goes out."""
         return json.dumps({"title": self.title, "status": self.status, "detail": self.detail}).encode()
 
 
@@ -91,5 +91,5 @@ def _too_large(max_bytes: int) -> Problem:
 
 
 async def say(send: Send, headers: Headers, said: object) -> None:
-    """Something that is found, as JSON."""
+    """Answer with something, as JSON."""
     await answer(send, 200, [JSON, (b"cache-control", b"no-store"), *headers], json.dumps(said).encode())

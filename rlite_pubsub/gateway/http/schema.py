@@ -38,7 +38,7 @@ PROBLEM: Schema = {
 
 
 def maybe(schema: Schema) -> Schema:
-    """This, or null."""
+    """Return the schema of this, or null."""
     return {**schema, "type": [schema["type"], "null"]}
 
 

@@ -53,7 +53,7 @@ _LOG.addFilter(_as_verbose)
 
 
 class HttpConnection(HttpToolsProtocol):
-    """From a peer's coming to its going."""
+    """An HTTP connection, from a peer's coming to its going."""
 
     def __init__(self, *of_uvicorn: Any, **named: Any) -> None:
         super().__init__(*of_uvicorn, **named)
@@ -195,7 +195,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 class _Config(uvicorn.Config):
-    """With what our connections ask for besides."""
+    """uvicorn's configuration, with what our connections need besides."""
 
     def __init__(self, settings: Settings, entrance: Entrance, **named: Any) -> None:
         super().__init__(entrance, **named)

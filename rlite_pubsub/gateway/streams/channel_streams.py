@@ -155,7 +155,7 @@ class ChannelListener(CommandSession):
         return self.outbox.take(self)
 
     async def wait(self, until: float) -> None:
-        """For something to come, but no longer than until then; it may be less."""
+        """Wait for something to come, until then at most; it may be less."""
         if self.outbox.inbox or self.outbox.backlog is not None or not self.is_open:
             return
         loop = asyncio.get_running_loop()
@@ -195,7 +195,7 @@ class ChannelListener(CommandSession):
         return Footprint(outbox=in_memory, total=SESSION_BYTES + in_memory)
 
     def resume(self) -> None:
-        """It asks for nothing."""
+        """Do nothing: it asks for nothing."""
 
     def close_after_reply(self) -> None:
         self.close_now()

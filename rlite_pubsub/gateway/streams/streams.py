@@ -59,13 +59,13 @@ class StreamSleep:
         peer.add_done_callback(self._end)
 
     def begin(self, until: float) -> asyncio.Future[None]:
-        """It sleeps, until this time at most; what it waits for."""
+        """Note that it sleeps, until this time at most; return what it waits for."""
         self.until = until
         self.waiting = asyncio.get_running_loop().create_future()
         return self.waiting
 
     def end(self) -> None:
-        """It is awake."""
+        """Note that it is awake."""
         self.waiting = None
 
     def _end(self, peer: asyncio.Future[None]) -> None:
@@ -186,7 +186,7 @@ class Streams:
     # -- waiting
 
     async def _sleep(self, sleep: StreamSleep, until: float) -> None:
-        """Until something has changed, the peer is gone or the time has come."""
+        """Sleep until something has changed, the peer is gone or the time has come."""
         if self._is_over or sleep.peer.done():
             return
         if self._timer is None:
