@@ -21,7 +21,7 @@ class Broken(Exception):
 
 
 class Truncated(Exception):
-    """It ends within a request."""
+    """The data ends within a request."""
 
 
 class Source(Protocol):

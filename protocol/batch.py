@@ -266,7 +266,7 @@ def _cut(data: bytes, prefix: bytes, at: int, header: bytes, size: int) -> tuple
 
 
 def _jump(data: bytes, prefix: bytes, at: int) -> tuple[list[bytes], int] | None:
-    """From header to header, without a look at the payloads."""
+    """Go from header to header, without looking at the payloads."""
     tails: list[bytes] = []
     separator = b"\r\n" + prefix
     begins = data.startswith(prefix, at)
@@ -288,7 +288,7 @@ def _jump(data: bytes, prefix: bytes, at: int) -> tuple[list[bytes], int] | None
 
 
 def _split(data: bytes, prefix: bytes, at: int) -> tuple[list[bytes], int] | None:
-    """At every prefix; then each piece must be as long as its header says."""
+    """Split at every prefix; then each piece must be as long as its header says."""
     tails = data[at + len(prefix) :].split(b"\r\n" + prefix)
     last = tails.pop()
     for tail in tails:

@@ -95,7 +95,7 @@ class Frames:
         return found
 
     def _advance(self) -> bool:
-        """To the end of a reply; False where it is not all there."""
+        """Advance to the end of a reply; return False if it is not complete."""
         data = self._data
         self._missing = 1
         while self._pending:

@@ -1,4 +1,4 @@
-"""Another server, as one who speaks with it as a client does: requests go out together, answers come in their order."""
+"""A connection to another server, as a client has one: requests go out together, answers come in order."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Peer:
     """One connection, with a limit of time for each step."""
 
     def __init__(self, host: str, port: int, timeout_s: float, *, path: str | None = None) -> None:
-        """With `path` it is a unix socket: never one that a client names, who may not be allowed to be there. Raises
-        OSError, OverflowError or UnicodeError where there is no such place."""
+        """Connect. With `path` it is a unix socket, which must never be one that a client names, who may have no access
+        to it. Raises OSError, OverflowError or UnicodeError if there is no such place."""
         if path is None:
             self._socket = socket.create_connection((host, port), timeout_s)
         else:

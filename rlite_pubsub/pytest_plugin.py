@@ -25,7 +25,7 @@ def rlite_server() -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def rlite_session_server() -> Iterator[Server]:
-    """As `rlite_server`, one for the whole run: quicker, but its state is shared."""
+    """Like `rlite_server`, one for the whole run: quicker, but its state is shared."""
     from rlite_pubsub import Server
 
     with Server() as server:

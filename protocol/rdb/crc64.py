@@ -48,7 +48,7 @@ class RunningSum:
         self._size = 0
 
     def add(self, data: bytes) -> None:
-        """These bytes come next."""
+        """Add bytes."""
         self._pieces.append(data)
         self._size += len(data)
         if self._size >= _SUMMED_AT_ONCE:

@@ -93,13 +93,13 @@ class PayloadReader:
         return self._at >= len(self._data)
 
     def spend(self, size: int) -> None:
-        """So much more memory is needed."""
+        """Count this much more memory."""
         self._left -= size
         if self._left < 0:
             raise Malformed("a value that unpacks to too much")
 
     def each(self, elements: Iterable[bytes]) -> Iterator[bytes]:
-        """These, as long as there is memory for them."""
+        """Yield these, as long as there is memory for them."""
         for element in elements:
             self.spend(len(element) + ELEMENT_BYTES)
             yield element

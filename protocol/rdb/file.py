@@ -49,7 +49,7 @@ _MODULE_END, _MODULE_SIGNED, _MODULE_UNSIGNED, _MODULE_FLOAT, _MODULE_DOUBLE, _M
 
 @dataclass(frozen=True, slots=True)
 class Aux:
-    """Something about the file."""
+    """A fact about the file."""
 
     name: bytes
     value: bytes

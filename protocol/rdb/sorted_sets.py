@@ -40,7 +40,7 @@ def pack_small(members: Iterable[Scored]) -> bytes:
 
 
 def _spell(score: float) -> bytes:
-    """As Redis spells it in a listpack."""
+    """Return a score as Redis spells it in a listpack."""
     return b"%d" % int(score) if abs(score) <= _SAFE and score == int(score) else double(score)
 
 

@@ -87,7 +87,8 @@ def pack_stream(stream: StreamImage, limits: tuple[int, int]) -> bytes:
 
 
 def stream_pieces(look: Callable[[], StreamImage], limits: tuple[int, int]) -> Iterator[bytes]:
-    """As `pack_stream`, a node at a time. `look` is called twice: how many nodes there are stands in front of them."""
+    """Yield the pieces of `pack_stream`, a node at a time. `look` is called twice: the number of nodes precedes
+    them."""
     count = sum(1 for _ in _packed_nodes(look().entries, *limits))
     stream = look()
     return _pieces(stream, count, _packed_nodes(stream.entries, *limits))
@@ -151,7 +152,7 @@ def _packed_entry(master: Id, names: list[bytes], entry_id: Id, words: list[byte
 
 
 def _difference(one: int, other: int) -> int:
-    """Of 64 bits, taken as a number with a sign."""
+    """Return a difference of 64 bits as a signed number."""
     difference = (one - other) & _MASK
     return difference - (1 << 64) if difference >> 63 else difference
 

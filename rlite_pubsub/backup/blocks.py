@@ -48,7 +48,8 @@ class Local:
         self._known = set(known)
 
     def bring(self, url: str, block: Block) -> int:
-        """To the target, if it is not there; how many bytes that were. Raises BlockLost, PlaceFailed."""
+        """Bring a block to the target, if it is not there; return how many bytes that were. Raises BlockLost,
+        PlaceFailed."""
         if block.sha256 in self._known:
             return 0
         place = open_place(url, self._folder)
@@ -63,7 +64,7 @@ class Local:
         return len(data)
 
     def forget(self, digest: str) -> None:
-        """It was removed from the target."""
+        """Note that a block was removed from the target."""
         self._known.discard(digest)
 
 

@@ -86,7 +86,7 @@ class _Snapshot:
         """What it is a snapshot of."""
 
     def begin(self) -> None:
-        """Its first piece is about to be brought away."""
+        """Begin: its first piece is about to be sent."""
         self.is_begun = True
 
     def next_stretch(self) -> Runs:
@@ -105,11 +105,11 @@ class _Snapshot:
         self.is_copied = True
 
     def finish_at(self, standing: Standing) -> None:
-        """It is a snapshot of this."""
+        """Finish it as a snapshot of this commit."""
         self.finish = standing
 
     def drop(self) -> None:
-        """It will not be finished."""
+        """Drop it: it will not be finished."""
         self.is_dropped = True
 
 
@@ -172,7 +172,7 @@ class BackupFollower:
         self._thread.start()
 
     def obey(self, plan: BackupPlan) -> None:
-        """From now on."""
+        """Follow this plan from now on."""
         self._plan = plan
         self.state.interval_s, self.state.retain_s = plan.interval_s, plan.retain_s
 
@@ -415,7 +415,7 @@ class BackupFollower:
         self.state.note_failure(said, self._clock_ms())
 
     def _tell(self, *, is_asked: bool = False) -> None:
-        """To all who have the store, if there is anything new."""
+        """Report to everyone who has the store open, if there is anything new."""
         self.state.note_waiting(self._waiting_bytes)
         if not is_asked and replace(self.state, as_of_ms=self._said.as_of_ms) == self._said:
             return

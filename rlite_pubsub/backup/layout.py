@@ -63,13 +63,13 @@ def block_of(digest: str) -> str:
 
 
 def change_name(path: str) -> ChangeName | None:
-    """None: it is no such file."""
+    """Return the parts of the name; None if it is not such a file."""
     found = _CHANGE.fullmatch(path)
     return None if found is None else ChangeName(found["chain"], int(found["number"]), int(found["time"]))
 
 
 def snapshot_name(path: str) -> SnapshotName | None:
-    """None: it is no such file."""
+    """Return the parts of the name; None if it is not such a file."""
     found = _SNAPSHOT.fullmatch(path)
     if found is None:
         return None

@@ -52,7 +52,7 @@ class SnapshotManifest(NamedTuple):
 
 
 def text(manifest: SnapshotManifest) -> bytes:
-    """As it stands in its file."""
+    """Return its text in the file."""
     return _sealed(
         {
             "format": FORMAT,
@@ -71,7 +71,7 @@ def text(manifest: SnapshotManifest) -> bytes:
 
 
 def read(place: Place, name: SnapshotName) -> SnapshotManifest:
-    """Raises BackupError, which names the file; PlaceFailed."""
+    """Read a manifest. Raises BackupError, which names the file; PlaceFailed."""
     said = _read(place, name.path)
     try:
         found = SnapshotManifest(

@@ -61,7 +61,7 @@ class Content:
 
 
 def unpack(path: str, data: bytes) -> Piece:
-    """Raises PieceDamaged and FormatNewer, which name the file."""
+    """Unpack a piece. Raises PieceDamaged and FormatNewer, which name the file."""
     try:
         magic, version, digest, head_bytes, checksum = _HEAD.unpack_from(data)
         if magic != _MAGIC:

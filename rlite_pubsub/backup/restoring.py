@@ -108,7 +108,7 @@ def restore(target: BackupTarget, folder: Path, at_ms: int | None = None) -> Res
 
 
 def check_free(folder: Path) -> None:
-    """Raises StoreThere where there is anything but an empty folder."""
+    """Check that there is at most an empty folder. Raises StoreThere."""
     try:
         there = sorted(folder.iterdir())
     except FileNotFoundError:
@@ -185,7 +185,7 @@ def _fetched(target: BackupTarget, wanted: list[tuple[str, str]]) -> Iterator[Pi
 
 
 def _open(target: BackupTarget, folder: Path) -> int:
-    """It is a store that opens, and has its blocks; how many. Raises StoreError, BackupError, PlaceFailed."""
+    """Check that the store opens and has its blocks; return how many. Raises StoreError, BackupError, PlaceFailed."""
     with Store.open(folder) as store:
         url, needed = store.data.read(blocks.needed)
         for block in needed:

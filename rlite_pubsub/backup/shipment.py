@@ -49,7 +49,8 @@ class Shipment:
         self._blocks = blocks.Local(self._folder, self.target.place, self.target.digests(layout.BLOCKS))
 
     def bring_blocks(self, standing: Standing, wanted: tuple[Block, ...]) -> None:
-        """Those that a state needs. One that is damaged or gone keeps nobody from all else: it is told of (`lost`)."""
+        """Bring the blocks that a state needs. A damaged or missing one does not stop the rest: it is reported
+        (`lost`)."""
         for block in wanted:
             try:
                 self.bytes += self._blocks.bring(standing.cold, block)

@@ -44,7 +44,7 @@ END_SECONDS = 5.0
 
 
 def follow(store: Store, place: Place, plan: BackupPlan, waits: int) -> None:
-    """Until what `waits` names has ended. Raises StoreError."""
+    """Follow the store until what `waits` names has ended. Raises StoreError."""
     room.check_outside(place, store.folder)
     lock = room.BackupLock(store.folder, "shipper.lock")
     try:

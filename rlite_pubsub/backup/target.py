@@ -56,8 +56,7 @@ class BackupTarget:
         self.place = place
 
     def settle(self, store: str) -> None:
-        """It has the backups of this store from now on. Raises ForeignTarget where it has another's; BackupError,
-        PlaceFailed."""
+        """Make it the target of this store. Raises ForeignTarget if it belongs to another; BackupError, PlaceFailed."""
         found = manifest.home_store(self.place)
         if found is None:
             self.place.write(layout.HOME, manifest.home_text(store))
@@ -94,7 +93,7 @@ class BackupTarget:
         return manifest.read(self.place, name)
 
     def piece(self, path: str, digest: str = "") -> Piece:
-        """As it was written; with this digest, if one is given. Raises BackupError, PlaceFailed."""
+        """Return a piece as it was written; with this digest, if one is given. Raises BackupError, PlaceFailed."""
         try:
             data = self.place.read(path)
         except FileNotFoundError as failure:
@@ -146,7 +145,7 @@ def _unneeded_by_digest(
 
 
 def _kept(chains: list[Chain], keep_from_ms: int, under_way_from_ms: int) -> dict[str, SnapshotName | None]:
-    """Of each chain that has something to keep, its first snapshot that is; None where it has none yet."""
+    """Return the first snapshot to keep of each chain that has anything to keep; None if it has none yet."""
     kept: dict[str, SnapshotName | None] = {}
     last = max(chains, key=_last_time, default=None)
     for place, chain in enumerate(chains):

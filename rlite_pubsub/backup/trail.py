@@ -75,7 +75,7 @@ class Trail:
 
     @property
     def commits(self) -> int:
-        """So many have been made since the last roll: what they have freed is held."""
+        """How many commits have been made since the last roll: the pages they have freed are held."""
         return self.data.last_commit() - self._pinned.number if self._pinned is not None else 0
 
     def roll(self) -> None:

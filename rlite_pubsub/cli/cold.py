@@ -274,7 +274,7 @@ def _print(found: Iterator[RestoredEntries]) -> None:
 
 
 def _append(client: Any, found: Iterator[RestoredEntries], name: bytes | None) -> dict[bytes, list[int]]:
-    """Of each topic, how many entries were written and how many it had."""
+    """Append; return, for each topic, how many entries were written and how many it had."""
     from rlite_pubsub.cold.id_words import id_of
     from rlite_pubsub.cold.restoring import entries_in
 

@@ -27,7 +27,7 @@ def without_password(url: str) -> str:
 
 
 def passwords_in(words: list[str]) -> list[bytes]:
-    """Those of the URLs among a command's arguments."""
+    """Return the passwords in the URLs among a command's arguments."""
     found = (re.search(r"://[^/@]*:([^/]*)@", word) for word in words)
     in_queries = (match[2] for word in words for match in _IN_QUERY.finditer(word))
     return [os.fsencode(secret) for secret in (*(match[1] for match in found if match is not None), *in_queries)]

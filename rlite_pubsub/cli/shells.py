@@ -71,7 +71,7 @@ def _whole() -> argparse.ArgumentParser:
 
 
 def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """Of all commands."""
+    """Return the actions of all commands."""
     found: list[argparse.Action] = []
     for action in parser._actions:
         found.append(action)

@@ -177,7 +177,7 @@ def _watch(look: Callable[[], TopReading], view: TopView, interval_s: float) -> 
 
 
 def _only(shown: TopPage, title: str) -> TopPage:
-    """With this table alone, if one is chosen."""
+    """Return the page with this table alone, if one is chosen."""
     return TopPage(shown.summary, [table for table in shown.tables if title in ("", table.title)])
 
 

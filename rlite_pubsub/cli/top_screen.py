@@ -54,7 +54,7 @@ def _warning_lines(warnings: list[dict[str, Any]]) -> list[str]:
 
 
 def table_lines(table: TopTable) -> list[str]:
-    """With its heads, and what was left out."""
+    """Return the lines with their heads, and what was left out."""
     cells = [[column.show(row[column.key]) for column in table.columns] for row in table.rows]
     heads = [column.head for column in table.columns]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
@@ -80,7 +80,7 @@ FEWEST_TABLES, FEWEST_ROWS = 3, 3
 
 
 def cut(page: TopPage, lines: int) -> TopPage:
-    """So that it has at most this many lines, each table its share. Where that is little the last tables are left
+    """Cut the page to at most this many lines, each table having its share. If that is little, the last tables are left
     out."""
     room, tables_shown = lines - len(head_lines(page)), list(page.tables)
     while len(tables_shown) > FEWEST_TABLES and room < len(tables_shown) * (3 + FEWEST_ROWS):
@@ -163,7 +163,7 @@ class PlainScreen:
 
 
 class RichScreen:
-    """Raises ImportError where there is no rich."""
+    """Shows the page with rich. Raises ImportError without it."""
 
     def __init__(self) -> None:
         from rich.console import Console

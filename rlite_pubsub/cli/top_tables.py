@@ -108,7 +108,7 @@ def _more(client: Any, *, is_server: bool) -> list[Any]:
 
 
 def _warnings(info: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of INFO's section."""
+    """Return the warnings of INFO's section."""
     found = [value for name, value in info.items() if name.startswith("warning") and isinstance(value, dict)]
     return [
         {
@@ -132,7 +132,7 @@ SORTS = ("lag", "bytes", "rate", "age", "name")
 
 @dataclass(frozen=True)
 class Column:
-    """Its head, what a row has for it, and how that is written."""
+    """A column: its head, what a row has for it, and how that is written."""
 
     head: str
     key: str
@@ -294,7 +294,7 @@ class TopPage:
     tables: list[TopTable]
 
     def about(self) -> dict[str, Any]:
-        """For programs."""
+        """Return it for programs."""
         return self.summary | dict.fromkeys(TITLES, []) | {table.title: table.rows for table in self.tables}
 
 
@@ -324,7 +324,7 @@ def _summary(before: TopReading | None, now: TopReading) -> dict[str, Any]:
 
 
 def _rate(before: TopReading | None, now: TopReading, counter: str) -> float | None:
-    """None where it is not known: at first, and where another process answers than before."""
+    """Return the rate; None if it is unknown: at first, and if another process answers than before."""
     if before is None or counter not in now.info or before.info.get("process_id") != now.info.get("process_id"):
         return None
     return _per_second(now.info[counter] - before.info[counter], before, now)
@@ -438,7 +438,7 @@ def _untold(now: TopReading) -> int:
 
 
 def _traffic(name: str, client: dict[str, Any], last: dict[str, Any] | None, seconds: float) -> float | None:
-    """None where nobody counts, or it is not known yet."""
+    """Return the traffic; None if nobody counts it, or it is not known yet."""
     if last is None or seconds <= 0 or client[name] < 0 or last[name] < 0:
         return None
     growth: int = client[name] - last[name]

@@ -134,7 +134,8 @@ def read_batch(place: Place, info: BlockInfo, number: int) -> pa.RecordBatch:
 
 
 def prove(place: Place, info: BlockInfo) -> None:
-    """Its bytes are those that were sealed; none of them is decoded. Raises BlockMissing, BlockDamaged, PlaceFailed."""
+    """Check that its bytes are those that were sealed; none of them is decoded. Raises BlockMissing, BlockDamaged,
+    PlaceFailed."""
     size, digest = _size_and_digest(place, info.path)
     if size != info.file_bytes:
         raise BlockDamaged(info.path, f"it has {size} bytes and was written with {info.file_bytes}")
@@ -157,7 +158,7 @@ def verify(place: Place, info: BlockInfo) -> None:
 
 
 def _size_and_digest(place: Place, path: str, stop: int | None = None) -> tuple[int, bytes]:
-    """Of a file, or of its first bytes."""
+    """Return size and digest of a file, or of its first bytes."""
     digest = sha256()
     size = 0
     try:
@@ -215,7 +216,7 @@ def _read(place: Place, path: str, known: Footer, number: int) -> bytes:
 
 
 def _chunk_of(path: str, known: Footer, number: int, data: bytes | memoryview, *, is_thorough: bool = False) -> Chunk:
-    """Its entries, as a chunk without a key; thoroughly, they are proved once more when they are decoded."""
+    """Return its entries as a chunk without a key; thoroughly, they are verified once more when they are decoded."""
     chunk = columns.to_chunk(_batch_of(path, known, number, data, _OF_ENTRIES))
     if is_thorough and sha256(chunk.value).digest() != known.extents[number].entries_sha256:
         raise BlockDamaged(path, f"row group {number} is whole, and decoded otherwise than when it was written")
@@ -229,7 +230,7 @@ def _batch_of(
     data: bytes | memoryview,
     names: Sequence[str] = tuple(columns.SCHEMA.names),
 ) -> pa.RecordBatch:
-    """Its entries, as columns."""
+    """Return its entries as columns."""
     if sha256(data).digest() != known.extents[number].sha256:
         raise BlockDamaged(path, f"row group {number} has other bytes than were written")
     return _decoded(known, number, data, names)

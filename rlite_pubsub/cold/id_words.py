@@ -11,7 +11,7 @@ def id_text(entry_id: Id) -> str:
 
 
 def id_of(text: str) -> Id:
-    """Raises ValueError."""
+    """Read an id. Raises ValueError."""
     ms, _, seq = text.partition("-")
     if not (ms + seq).isascii() or not ms.isdigit() or not seq.isdigit():
         raise ValueError(f"{text!r} is no id")

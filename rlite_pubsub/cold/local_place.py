@@ -21,7 +21,7 @@ _COMPARED_BYTES = 4 << 20
 
 
 class LocalPlace(Place):
-    """Its URL is the folder's absolute path."""
+    """A folder; its URL is the folder's absolute path."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(str(folder))

@@ -87,7 +87,7 @@ def read(place: Place, path: str) -> Manifest:
 
 
 def _text(manifest: Manifest) -> bytes:
-    """As it stands in its file: readable, and always the same for the same blocks."""
+    """Return the text of the file: readable, and always the same for the same blocks."""
     links = [None, *(block.path for block in manifest.blocks), None]
     said: dict[str, Any] = {
         "format": FORMAT,

@@ -44,7 +44,7 @@ class Place(ABC):
 
     @abstractmethod
     def __reduce__(self) -> tuple[object, tuple[object]]:
-        """Its address is all that is pickled."""
+        """Pickle its address and nothing else."""
 
     @property
     def shown(self) -> str:

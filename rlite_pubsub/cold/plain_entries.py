@@ -29,7 +29,7 @@ _COUNTS = 16
 
 
 def batch_of(values: Sequence[bytes], topic: bytes) -> pa.RecordBatch:
-    """As `columns.to_batch`, of chunks' values."""
+    """Return chunks' values as columns, like `columns.to_batch`."""
     return _plain(values, topic) or to_batch(values, topic)
 
 
@@ -150,7 +150,7 @@ def _digits(rest: pa.Array) -> pa.Array | None:
 
 
 def _name(entry: bytes, id_length: int) -> bytes | None:
-    """Of the first entry's field, if it is the only one."""
+    """Return the name of the first entry's field, if it has only one."""
     at = len(b"*2\r\n$%d\r\n" % id_length) + id_length
     if entry[at : at + 7] != b"\r\n*2\r\n$":
         return None

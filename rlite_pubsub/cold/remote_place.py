@@ -117,7 +117,7 @@ class RemotePlace(Place):
 
     @contextmanager
     def _failing(self, path: str) -> Iterator[None]:
-        """Its refusals, in our words."""
+        """Raise the bucket's refusals as our errors."""
         try:
             yield
         except FileNotFoundError:

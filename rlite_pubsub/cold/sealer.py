@@ -130,7 +130,7 @@ class Sealer:
         return is_well
 
     def _topics(self) -> Iterator[tuple[int, bytes]]:
-        """Those that may be due."""
+        """Return the topics that may be due."""
         for topic in self._all_topics():
             is_due = self._plan.age_ms or topic.size_bytes >= self._plan.block_bytes
             if is_due or sealing.unfinished(topic.settle(), topic) is not None:
@@ -286,7 +286,7 @@ class Sealer:
             self._unlinked.update(gone)
 
     def _cold_folders(self) -> set[str]:
-        """Of all topics that have blocks."""
+        """Return the folders of all topics that have blocks."""
         from rlite_pubsub.cold import paths
 
         return {paths.folder_of(topic.name, topic.number) for topic in self._all_topics() if topic.has_cold}
@@ -364,7 +364,7 @@ def _contents(found: list[Chunk]) -> Contents:
 
 
 def _be_nice() -> None:
-    """Of this thread alone, as Linux has it; elsewhere there is no such thing."""
+    """Lower the priority of this thread alone, as Linux can; elsewhere do nothing."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 

@@ -67,7 +67,7 @@ class ChannelLayer(BaseChannelLayer):
     # -- channels
 
     async def send(self, channel: str, message: Message) -> None:
-        """Raises ChannelFull if as many messages as the channel may hold wait already."""
+        """Send a message. Raises ChannelFull if as many messages wait as the channel may hold."""
         _check_message(message)
         self.require_valid_channel_name(channel)
         if await self._put({self.non_local_name(channel): [channel]}, message):
@@ -91,7 +91,7 @@ class ChannelLayer(BaseChannelLayer):
     # -- groups
 
     async def group_add(self, group: str, channel: str) -> None:
-        """Its membership ends with `group_discard`, or after `group_expiry`."""
+        """Add a member, until `group_discard` or for `group_expiry`."""
         self.require_valid_group_name(group)
         self.require_valid_channel_name(channel)
         key = self._group_key(group)
@@ -210,7 +210,7 @@ class _InLoop:
         await asyncio.wait([self._keeper])
 
     async def _keep(self) -> None:
-        """Until the loop ends, or somebody does: then close all."""
+        """Keep the connections until the loop ends, or is closed; then close them all."""
         try:
             await asyncio.get_running_loop().create_future()
         finally:
@@ -304,7 +304,7 @@ class _InLoop:
             buffer.popleft()
 
     def _sweep(self) -> None:
-        """Now and then: forget what nobody has received in time."""
+        """Forget now and then what nobody has received in time."""
         now = time.time()
         if now - self._swept < self._expiry:
             return

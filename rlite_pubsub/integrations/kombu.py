@@ -55,8 +55,8 @@ class StorePoller(over_redis.MultiChannelPoller):
             host.look(surely=surely)
 
     def look_again(self) -> None:
-        """Somebody has rung, and nothing has come yet: who rang may still have been writing. What was put off until he
-        has done has a timer, of which the loop does not know."""
+        """Look again after a ring that brought nothing: whoever rang may still have been writing. Messages put off
+        until then have a timer that the loop does not know of."""
         patience_s = self._patience_s()
         if self.loop is not None and not self._looks_again and patience_s < LOOK_SECONDS:
             self._looks_again = True
@@ -68,7 +68,7 @@ class StorePoller(over_redis.MultiChannelPoller):
         self.look_again()
 
     def _patience_s(self) -> float:
-        """So long nobody need look."""
+        """Return for how long nobody needs to look."""
         return min((host.patience_s() for host in self._hosts()), default=LOOK_SECONDS)
 
     def _hosts(self) -> set[Host]:

@@ -27,13 +27,13 @@ _SAMPLED_TOPICS = 100
 
 
 class Catalog(Protocol):
-    """Raises OptionRefused, and what the one who is asked raises."""
+    """What a query asks for planning. Raises OptionRefused, and what the source of the answers raises."""
 
     def names(self) -> dict[str, bytes]:
         """The topics that are subscribed to: text -> name. One that is named need not be there yet."""
 
     def extent(self, name: bytes) -> TopicExtent | None:
-        """None: there is no such topic."""
+        """Return the extent of a topic; None if it does not exist."""
 
     def marks(self, name: bytes, after: Id, upto: Id, step: int, most: int | None = None) -> Marks:
         """Return where a range that is in no block may be cut."""

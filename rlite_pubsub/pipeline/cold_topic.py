@@ -17,7 +17,7 @@ from rlite_pubsub.storage.topics.entry_ids import Id
 
 @dataclass(frozen=True)
 class ColdTopic:
-    """Its blocks, and what of them is gone."""
+    """A topic's blocks, and what of them is gone."""
 
     url: str = field(repr=False)
     """Of the cold store: it may hold secrets."""
@@ -34,7 +34,7 @@ NOWHERE = ColdTopic("", "", 0, entry_ids.MIN, entry_ids.MIN, frozenset(), ())
 
 
 def cold_topic(client: Any, name: bytes) -> ColdTopic:
-    """Nothing, where nothing of it was ever sealed, or there is no such topic."""
+    """Return the cold part of a topic; an empty one if nothing was ever sealed, or there is no such topic."""
     try:
         told = _map(client.execute_command("TOPIC.BLOCKS", name))
     except redis.ResponseError as refusal:

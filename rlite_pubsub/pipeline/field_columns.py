@@ -49,7 +49,7 @@ class FieldColumn(NamedTuple):
 
 
 def field_columns(text: str) -> tuple[FieldColumn, ...]:
-    """Those that are said, in their order. Raises OptionRefused."""
+    """Return the named columns, in order. Raises OptionRefused."""
     found: list[FieldColumn] = []
     at = 0
     while at < len(text.rstrip()):

@@ -33,7 +33,7 @@ NOTHING = TopicExtent(entry_ids.MIN, entry_ids.MIN, 0)
 
 
 def find_topics(client: redis.Redis, options: SourceOptions) -> dict[str, bytes]:
-    """Those that are subscribed to: text -> name. A topic that is named need not be there yet."""
+    """Return the topics that are subscribed to: text -> name. A named topic need not exist yet."""
     if options.subscribe_pattern is None:
         return {text: text.encode() for text in options.subscribe}
     pattern = re.compile(options.subscribe_pattern)
@@ -48,7 +48,7 @@ def find_topics(client: redis.Redis, options: SourceOptions) -> dict[str, bytes]
 
 
 def extent(client: redis.Redis, name: bytes) -> TopicExtent | None:
-    """None: there is no such topic."""
+    """Return the extent of a topic; None if it does not exist."""
     try:
         known = ask_for_map(client, "TOPIC.INFO", name)
     except redis.ResponseError as refusal:

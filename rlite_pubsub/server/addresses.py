@@ -14,7 +14,7 @@ _EVERYWHERE = ("*", "0.0.0.0", "::*", "::")
 
 
 def redis_urls(settings: Settings, listening: Listening) -> Iterator[str]:
-    """For Redis clients."""
+    """Return the URLs for Redis clients."""
     host = _host(settings["bind"])
     if listening.port:
         yield f"redis://{host}:{listening.port}"
@@ -25,7 +25,7 @@ def redis_urls(settings: Settings, listening: Listening) -> Iterator[str]:
 
 
 def http_urls(settings: Settings) -> Iterator[str]:
-    """For HTTP."""
+    """Return the URLs for HTTP."""
     host = _host(settings["http-bind"])
     if settings["http-port"]:
         yield f"http://{host}:{settings['http-port']}/"

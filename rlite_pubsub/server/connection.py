@@ -174,7 +174,7 @@ class Connection(CommandSession):
             self._shared.turns.read_along(self)
 
     def _read_on(self, data: bytes) -> bytes:
-        """There may be more than so few bytes."""
+        """Read on, if there may be more than these few bytes."""
         try:
             return data + self._read(READ_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -444,8 +444,8 @@ class Connection(CommandSession):
         return self._was_cut
 
     def unacknowledged_bytes(self) -> int:
-        """With what the peer's kernel has not acknowledged, where ours can tell, and what its program has not read,
-        where that is known."""
+        """Return how many bytes have not arrived, including those that the peer's kernel has not acknowledged and those
+        that its program has not read, where these are known."""
         if self._peer_socket is None:
             self._peer_socket = PeerSocket(self.socket)
         unacknowledged = sum(map(len, self.said)) + self.outbox.waiting_bytes + unacknowledged_bytes(self.socket)

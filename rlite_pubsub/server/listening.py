@@ -124,7 +124,7 @@ class Admission:
         self._context = context
 
     def welcome(self, sock: socket.socket, address: object, path: str | None, speaks_tls: bool) -> None:
-        """Somebody has come: through this unix socket, or from this address."""
+        """Accept a client that has come through this unix socket, or from this address."""
         engine, stats, settings = self._engine, self._engine.stats, self._engine.settings
         if path is not None and path == self._private:
             self._welcome_fellow(sock, path)
@@ -155,7 +155,7 @@ class Admission:
         connection.read_along()
 
     def _welcome_fellow(self, sock: socket.socket, path: str) -> None:
-        """Another worker asks on behalf of somebody who may: nobody else can come through its folder."""
+        """Accept another worker, which asks for a client that may: nobody else can come through its folder."""
         sock.setblocking(False)
         connection = Connection(self._connections, sock, f"{path}:0")
         connection.authenticated = connection.logged_in = True

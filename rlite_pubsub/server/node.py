@@ -75,7 +75,7 @@ class Bell:
         return self._bell.fileno()
 
     def on_ready(self, events: int) -> None:
-        """It was rung."""
+        """React to a ring."""
         self._bell.clear()
         self.look()
 
@@ -99,7 +99,7 @@ class Node:
         doors: Doors | None = None,
         fellows: Fellows | None = None,
     ) -> None:
-        """Nothing listens before `start`; then these doors do, or those that the settings name. Raises StartupError."""
+        """Nothing listens before `start`; then these doors do, or those in the settings. Raises StartupError."""
         self.settings = settings
         self.loop = loop
         self.clock = clock

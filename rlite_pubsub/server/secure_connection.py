@@ -100,7 +100,7 @@ class SecureConnection(Connection):
         return super().unacknowledged_bytes() + len(self._wire.owed)
 
     def _close(self, is_ended_by_peer: bool) -> None:
-        """As a plain connection. What the wire has taken still goes out, if the peer takes it soon."""
+        """Close it like a plain connection. What the wire has taken still goes out, if the peer takes it soon."""
         if self.fd >= 0 and self._is_known and not is_ended_by_peer and not self.was_cut:
             self._wire.part()
             if self._wire.owed:
@@ -137,7 +137,7 @@ class Parting:
             self.close()
 
     def on_failure(self) -> None:
-        """Nobody is there to be told."""
+        """Do nothing: there is nobody to notify."""
         self.close()
 
     def close(self) -> None:

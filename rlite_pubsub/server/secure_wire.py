@@ -150,4 +150,4 @@ class SecureWire:
 
 
 def _nobody() -> None:
-    """Nobody watches yet."""
+    """Do nothing: nobody watches yet."""

@@ -58,13 +58,13 @@ def ready(settings: Settings) -> None:
 
 
 def reloading(settings: Settings) -> None:
-    """Something is looked at again."""
+    """Report that the configuration is being reloaded."""
     if is_systemd(settings):
         _notify(b"RELOADING=1\nMONOTONIC_USEC=%d\n" % (time.monotonic_ns() // 1000))
 
 
 def reloaded(settings: Settings) -> None:
-    """It has been."""
+    """Report that it was reloaded."""
     if is_systemd(settings):
         _notify(b"READY=1\n")
 

@@ -42,10 +42,10 @@ class Talker(Protocol):
     fd: int  # negative once it is closed
 
     def on_ready(self, events: int, data: bytes | None = None) -> None:
-        """As of what is watched; with what was read already, if it was."""
+        """React as in `Watched`; with the data, if it was read already."""
 
     def on_failure(self) -> None:
-        """As of what is watched."""
+        """React as in `Watched`."""
 
 
 class HeldInCommon(Protocol):
@@ -93,7 +93,7 @@ class Turns:
         self._poller.read_along(talker.fd, talker.on_ready)
 
     def leave_unread(self, talker: Talker) -> None:
-        """From now on its `on_ready` reads."""
+        """Leave reading to its `on_ready` from now on."""
         self._poller.read_along(talker.fd, None)
 
     def change(self, fd: int, events: int) -> None:
@@ -136,7 +136,7 @@ class Turns:
                         watched.on_failure()
 
     def soon(self) -> None:
-        """Something was said outside a turn (by a timer): end a turn as soon as the loop comes round."""
+        """End a turn soon: something was sent outside a turn (by a timer)."""
         if not self._ending:
             self._ending = True
             self._loop.call_soon(self._end_extra_turn)

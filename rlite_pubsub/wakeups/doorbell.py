@@ -40,7 +40,7 @@ class Ring(enum.Enum):
 
 
 class NotAFifo(OSError):
-    """Something else stands where the doorbell should be."""
+    """Something other than a FIFO stands where the doorbell should be."""
 
 
 def doorbell_path(folder: Path, subscriber: int) -> Path:
@@ -85,7 +85,7 @@ class Doorbell:
                 return
 
     def wait(self, timeout_s: float) -> bool:
-        """True if it was rung, False if the time is up."""
+        """Wait; return True if it was rung, False on a timeout."""
         return bool(self._poll.poll(max(0.0, timeout_s) * 1000))
 
     def close(self) -> None:
@@ -191,7 +191,7 @@ def take_down(folder: Path, subscriber: int) -> bool:
 
 
 def has_listener(folder: Path, subscriber: int) -> bool:
-    """Somebody has the FIFO open: a sign of life that no process ID is needed for."""
+    """Return whether somebody has the FIFO open: a sign of life that needs no process ID."""
     opened = _open_to_ring(doorbell_path(folder, subscriber))
     if isinstance(opened, Ring):
         return opened is Ring.UNKNOWN

@@ -9,7 +9,7 @@ _START_FIELD = 19
 
 
 def start_of(pid: int) -> int:
-    """When it started, in clock ticks since boot; 0 if there is no such process, or no /proc."""
+    """Return when it started, in clock ticks since boot; 0 if there is no such process, or no /proc."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[_START_FIELD])
     except OSError:

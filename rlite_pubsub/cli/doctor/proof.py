@@ -43,7 +43,7 @@ def faults(store: Store, folder: str) -> Iterator[str]:
 
 
 def _of_data(txn: Txn) -> Iterator[str]:
-    """Of one moment."""
+    """Yield the faults of the data at one moment."""
     try:
         yield from key_proof.faults(txn)
         topics = _topics(txn)

@@ -64,7 +64,7 @@ def _faults(info: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _folder(client: Any) -> str | None:
-    """None where it is not told to everybody."""
+    """Return the store's folder; None if the server does not show it to everybody."""
     try:
         found = client.config_get("dir")
     except redis.ResponseError:

@@ -123,7 +123,7 @@ class _Following:
         return self._place.url
 
     def follow(self) -> bool:
-        """To the end of a stream, however it ends; whether more is wanted."""
+        """Follow to the end of a stream, however it ends; return whether more is wanted."""
         self.was_connected = False
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": self._last_id} if self._last_id else {})
         response = self._place.ask("GET", PATH, self._query, headers)
@@ -142,12 +142,12 @@ class _Following:
         return True
 
     def delay_s(self, failures: int) -> float:
-        """As long as the server has asked for; longer, the longer it is not there."""
+        """Return how long to wait: as long as the server has asked for; longer, the longer it is away."""
         retry_s = self._retry_ms / 1000
         return max(retry_s, min(retry_s * (1 << min(failures, 16)), LONGEST_DELAY_S))
 
     def check_output(self) -> None:
-        """Raises BrokenPipeError."""
+        """Check that somebody reads the output. Raises BrokenPipeError."""
         self._output.check()
 
     def _take(self, event: Event) -> bool:

@@ -14,13 +14,13 @@ class OutputItem(Protocol):
     """An entry, a message, an event."""
 
     def line(self) -> str:
-        """For people: one line, escaped."""
+        """Return it for people: one line, escaped."""
 
     def raw(self) -> bytes:
         """Return the bytes, without anything added."""
 
     def about(self) -> dict[str, object]:
-        """For programs."""
+        """Return it for programs."""
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +58,7 @@ class Output:
         return self._left > 0
 
     def check(self) -> None:
-        """Raises BrokenPipeError where nobody reads any more: while nothing comes, no write would tell."""
+        """Check that somebody still reads: while nothing comes, no write would tell. Raises BrokenPipeError."""
         if self._poll.poll(0):
             raise BrokenPipeError
 

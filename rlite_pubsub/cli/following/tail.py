@@ -101,7 +101,7 @@ FIRST_DELAY_S, LAST_DELAY_S = 0.05, 1.0
 
 
 def follow_channel(client: Any, name: bytes, output: Output, look_s: float, *, is_pattern: bool) -> None:
-    """Until enough is shown. A server that is not there at first is an error; later it is waited for."""
+    """Follow until enough is shown. A server that is away at first is an error; later it is waited for."""
     from redis.exceptions import ConnectionError, TimeoutError
 
     following = _Channel(client, name, output, look_s, is_pattern)
@@ -133,7 +133,7 @@ class _Channel:
         self.is_subscribed = False
 
     def listen(self) -> None:
-        """Until enough is shown, or the connection is lost."""
+        """Listen until enough is shown, or the connection is lost."""
         with self._client.pubsub() as pubsub:
             (pubsub.psubscribe if self._is_pattern else pubsub.subscribe)(self._name)
             while True:
@@ -239,14 +239,14 @@ def _follow_topic(client: Any, name: bytes, start: str, output: Output) -> None:
 
 
 class _LostConnection(logging.Filter):
-    """Of what a subscription logs while it has no connection, only the first line is shown."""
+    """Shows only the first line that a subscription logs while it has no connection."""
 
     def __init__(self) -> None:
         super().__init__()
         self._is_told = False
 
     def forget(self) -> None:
-        """There is a connection again: its loss will be reported."""
+        """Note that there is a connection again: its loss will be reported."""
         self._is_told = False
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -31,7 +31,7 @@ _MOST_REDIRECTIONS = 16
 
 
 class ConnectionLost(Exception):
-    """There is nobody any more; the text says why."""
+    """The connection is lost; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class _Redirection:
 
 
 class Dialogue:
-    """With one place. `show` is given what comes unasked, perhaps by another thread."""
+    """A dialogue with one place. `show` is given what comes unasked, perhaps by another thread."""
 
     def __init__(self, place: Destination, show: Callable[[Reply], None]) -> None:
         self.place = place
@@ -70,7 +70,7 @@ class Dialogue:
 
     @property
     def has_subscribed(self) -> bool:
-        """To channels, patterns or shards."""
+        """True if it subscribes to channels, patterns or shards."""
         return any(self._names.values())
 
     # -- connecting

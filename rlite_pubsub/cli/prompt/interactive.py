@@ -43,7 +43,7 @@ Tab completes, the arrows and Ctrl-R search the history, Ctrl-C ends what waits.
 
 
 class Prompt:
-    """At one place."""
+    """The prompt at one place."""
 
     def __init__(self, place: Destination, printer: Printer) -> None:
         self._printer = printer
@@ -51,7 +51,7 @@ class Prompt:
         self._manual = Manual(Error(b""))
 
     def run(self) -> int:
-        """Until it is left. Raises CommandFailed where nobody is there at first."""
+        """Run until the user leaves. Raises CommandFailed if nobody answers at first."""
         self._dialogue.connect(listens=True)
         with patch_stdout():
             self._manual = Manual(self._quietly([b"COMMAND", b"DOCS"]))
@@ -93,7 +93,7 @@ class Prompt:
         return f"{dialogue.place.shown}{database}{state}> "
 
     def _obey(self, line: str) -> bool:
-        """False where it says to leave."""
+        """Obey a word of the prompt; return False if it says to leave."""
         words = inline.split(line.encode(errors="surrogateescape"))
         if words is None:
             print("Invalid argument(s)")
@@ -197,7 +197,7 @@ class _Words(Completer):
 
 
 class _History(FileHistory):
-    """Of its owner alone, and without what has a password in it."""
+    """The history file, readable for its owner alone, and without lines that have a password."""
 
     def __init__(self, path: str) -> None:
         Path(path).touch(mode=0o600)

@@ -58,7 +58,8 @@ class Manual:
         return sorted(name.lower() if is_lower else name for name in names if name)
 
     def about(self, words: list[str]) -> list[ManualEntry]:
-        """For `help`: a group's commands where the word begins with @, or those that begin with these words."""
+        """Return what `help` shows: a group's commands if the word begins with @, or those that begin with these
+        words."""
         if words[0].startswith("@"):
             return [each for each in self.entries.values() if each.group == words[0][1:].lower()]
         wanted = " ".join(words).upper()
@@ -89,7 +90,7 @@ def _argument(told: Reply) -> dict[str, Any]:
 
 
 def _spelled(argument: dict[str, Any]) -> str:
-    """As redis.io spells it."""
+    """Return the grammar as redis.io spells it."""
     kind, flags, token = _text(argument["type"]), argument["flags"], argument.get("token")
     if kind == "pure-token":
         spelled = _text(token) or '""'

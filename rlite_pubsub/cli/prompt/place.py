@@ -43,7 +43,7 @@ class Destination:
 
     @property
     def shown(self) -> str:
-        """As the prompt and errors name it."""
+        """Its name in the prompt and in errors."""
         if self.store is not None:
             return self.store
         if self.unix is not None:
@@ -52,7 +52,7 @@ class Destination:
 
 
 def place_of(arguments: argparse.Namespace) -> Destination:
-    """Raises CommandFailed for what makes no sense."""
+    """Return the destination. Raises CommandFailed if the options make no sense."""
     password = arguments.password if arguments.password is not None else os.environ.get(PASSWORD)
     if arguments.askpass:
         from getpass import getpass

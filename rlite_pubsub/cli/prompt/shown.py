@@ -169,6 +169,6 @@ class Printer:
         return raw(reply) if is_raw and not isinstance(reply, Error) else self._made(reply)
 
     def put(self, reply: Reply, request: list[bytes] | None = None) -> None:
-        """It is out when this returns."""
+        """Write it out before returning."""
         sys.stdout.buffer.write(self.text(request or [], reply))
         sys.stdout.buffer.flush()

@@ -18,7 +18,7 @@ _READ_BYTES = 1 << 16
 
 
 class Wire(Protocol):
-    """To the server."""
+    """A connection to the server."""
 
     def send(self, request: list[bytes]) -> None:
         """Say it. Raises OSError and redis-py's ConnectionError."""
@@ -64,7 +64,7 @@ class Tls:
 
 
 class SocketWire:
-    """To a server."""
+    """A connection to a server by a socket."""
 
     def __init__(self, host: str, port: int, unix: str | None, tls: Tls | None) -> None:
         """Raises OSError."""
@@ -124,7 +124,7 @@ class SocketWire:
 
 
 class StoreWire:
-    """To a store, without a server: the same commands, executed in this process."""
+    """A connection to a store, without a server: the same commands, executed in this process."""
 
     def __init__(self, folder: str) -> None:
         """Raises StoreError."""

@@ -134,7 +134,7 @@ def _options(words: list[bytes]) -> bytes:
 
 
 def _check_name(flag: bytes) -> None:
-    """Raises ConfigFileError where there is no such directive."""
+    """Check that there is such a directive. Raises ConfigFileError."""
     words = inline.split(flag[2:])
     name = words[0].decode("utf-8", "backslashreplace").lower() if words else ""
     if name not in PRIMARY and name not in MORE_NAMES:

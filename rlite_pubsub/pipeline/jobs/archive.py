@@ -48,7 +48,7 @@ def _columns(word: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Archive(Selection):
-    """From where, to where, and how often."""
+    """From where to archive, to where, and how often."""
 
     to: str = option("the folder, or a URL that Spark writes to", metavar="FOLDER")
     checkpoint: str | None = option("where it stores its progress (default: TO/_checkpoint)", default=None)
@@ -69,7 +69,7 @@ class Archive(Selection):
 
 
 def foldered(frame: DataFrame) -> DataFrame:
-    """With the two columns that say in which folder an entry is."""
+    """Add the two columns that say in which folder an entry is."""
     from pyspark.sql import functions as f
 
     is_long = f.octet_length("topic") > _LONGEST_BYTES
@@ -115,7 +115,7 @@ def plan(options: Archive) -> Outcome:
 
 
 def run(spark: SparkSession, options: Archive, progress: Progress | None = None) -> Outcome:
-    """Until all that there was is there; with `follow` until interrupted."""
+    """Run until everything that existed is archived; with `follow` until interrupted."""
     counts: list[int] = []
     query = start(spark, options, counts)
     with (progress or Progress()).bar("archive", lambda: Done(0, 0, f"{sum(counts):,} entries")):
@@ -125,7 +125,7 @@ def run(spark: SparkSession, options: Archive, progress: Progress | None = None)
 
 
 def wait(query: StreamingQuery) -> None:
-    """Until it has ended; Ctrl-C ends it. Raises what it has failed with."""
+    """Wait until it has ended; Ctrl-C ends it. Raises the error it has failed with."""
     pause = threading.Event()
     try:
         while query.isActive:
@@ -172,7 +172,7 @@ def _put(frame: DataFrame, number: int, to: str) -> int:
 
 
 class _ArchiveFiles:
-    """Of the file system where the archive is, as Spark's own."""
+    """The archive's file system, through Spark."""
 
     def __init__(self, session: SparkSession, to: str) -> None:
         java: Any = session._jvm

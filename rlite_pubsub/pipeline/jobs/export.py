@@ -26,7 +26,7 @@ _BATCH_ENTRIES = 500_000
 
 @dataclass(frozen=True, kw_only=True)
 class Export(Archive):
-    """As an archive; `to` is a table that deltalake knows: a folder, s3://…"""
+    """Like an archive; `to` is a table for deltalake: a folder, s3://…"""
 
     batch_entries: int = option(
         "the most entries at once; the driver holds them in memory", default=_BATCH_ENTRIES, read=count
@@ -34,7 +34,7 @@ class Export(Archive):
 
 
 def check() -> None:
-    """Raises OptionRefused without deltalake."""
+    """Check that deltalake is installed. Raises OptionRefused."""
     if importlib.util.find_spec("deltalake") is None:
         raise OptionRefused(missing("pipeline export", "delta"))
 
@@ -47,7 +47,7 @@ def plan(options: Export) -> Outcome:
 
 
 def run(spark: SparkSession, options: Export, progress: Progress | None = None) -> Outcome:
-    """Until all that there was is there; with `follow` until interrupted."""
+    """Run until everything that existed is exported; with `follow` until interrupted."""
     check()
     to, checkpoint = options.where()
     counts: list[int] = []

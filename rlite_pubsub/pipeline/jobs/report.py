@@ -250,7 +250,7 @@ def _amount(value: float | None) -> str:
 
 
 def _time_text(ms: float, span_ms: float) -> str:
-    """As exact as this span needs it."""
+    """Return a time as exact as this span needs it."""
     form = "%H:%M:%S" if span_ms < 600_000 else "%H:%M" if span_ms < 86_400_000 else "%m-%d %H:%M"
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime(form)

@@ -44,7 +44,7 @@ class ServerOptions:
         return connect(SourceOptions.of(self.told()))
 
     def told(self) -> dict[str, str]:
-        """As options of the source."""
+        """Return it as options of the source."""
         said = {
             "url": self.url,
             "username": self.username,
@@ -62,7 +62,7 @@ class TopicOptions(ServerOptions):
     pattern: str | None = option("topics whose whole name matches", default=None, metavar="REGEX")
 
     def subscription(self) -> dict[str, str]:
-        """As options of the source. Raises OptionRefused."""
+        """Return the subscription as options of the source. Raises OptionRefused."""
         if self.topics and self.pattern is not None:
             raise OptionRefused("topics are named, or match a pattern: not both")
         if any("," in topic for topic in self.topics):
@@ -133,7 +133,7 @@ class Selection(TopicOptions):
         return said
 
     def read(self, spark: SparkSession, columns: str | None = None) -> DataFrame:
-        """These entries. `columns`: a schema, for those that are wanted."""
+        """Read these entries. `columns`: a schema, for the wanted ones."""
         with source_is_there():
             return spark.read.format("rlite").options(**self.asked()).schema(columns or ALL_COLUMNS).load()
 

@@ -65,7 +65,7 @@ class Sizing:
 
 
 def plan(options: Sizing) -> Outcome:
-    """Nothing is read and nothing is asked."""
+    """Plan without reading or asking anything."""
     total = round(options.terabytes * _TB)
     entries = total // options.entry_bytes
     blocks = -(-total // options.block_bytes)
@@ -95,7 +95,7 @@ def plan(options: Sizing) -> Outcome:
 
 
 def duration(seconds: float) -> str:
-    """For people."""
+    """Return a duration for people."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:

@@ -160,7 +160,7 @@ def plan(options: Stats) -> Outcome:
 
 
 def settled(options: Stats, parts: list[SelectedPart]) -> Stats:
-    """With a window."""
+    """Return the options with a window."""
     if options.window_ms is not None:
         return options
     edges = [(part.first[0], part.last[0]) for part in parts if part.first is not None and part.last is not None]

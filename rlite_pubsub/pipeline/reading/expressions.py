@@ -89,7 +89,7 @@ def _hex(number: str, digits: int) -> str:
 
 
 def _uuid() -> str:
-    """As storage/topics/uuid6.py."""
+    """Return an id as in storage/topics/uuid6.py."""
     stamp = f"((ms + {uuid6.EPOCH_MS}L) * {uuid6.TICKS}L + shiftrightunsigned(seq, {uuid6.TICK_SHIFT}))"
     clock = f"(shiftrightunsigned(seq, {uuid6.LOW_BITS}) & {uuid6.CLOCK}L) + {0x8000}L"
     parts = (
@@ -120,7 +120,7 @@ def _is_text(value: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As an array of one, without its brackets."""
+    """Return the inside of an array of one."""
     return f"regexp_extract(to_json(array({text})), '(?s)^.(.*).$', 1)"
 
 

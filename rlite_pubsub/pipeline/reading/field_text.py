@@ -46,7 +46,7 @@ def _offsets(fields: pa.ListArray, parents: pa.Array) -> pa.Int32Array:
 
 
 def _quoted(texts: pa.BinaryArray, spell: object) -> pa.BinaryArray:
-    """As JSON: all at once where nothing has to be escaped, else each distinct one by itself."""
+    """Return texts as JSON: all at once if nothing has to be escaped, else each distinct one by itself."""
     if _are_plain(texts):
         return _joined(b'"', texts, b'"')
     encoded = texts.dictionary_encode()

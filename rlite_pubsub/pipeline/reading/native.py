@@ -49,7 +49,7 @@ class WholeBlock(NamedTuple):
 
 
 def whole_blocks(catalog: Catalog, window: Window) -> list[WholeBlock]:
-    """Those of this window, in order."""
+    """Return the whole blocks of this window, in order."""
     name, after, upto = window
     cold = catalog.cold(name)
     if not cold.blocks or after >= upto:
@@ -94,7 +94,8 @@ def rest_of(catalog: Catalog, window: Window, whole: Sequence[WholeBlock]) -> li
 
 
 def proved(spark: SparkSession, blocks: Sequence[WholeBlock]) -> list[WholeBlock]:
-    """Those that are what was sealed; one whose file is gone is not among them. Raises BlockDamaged, PlaceFailed."""
+    """Return the blocks that are what was sealed, without those whose file is gone. Raises BlockDamaged,
+    PlaceFailed."""
     if not blocks:
         return []
     cores = os.cpu_count() or 1
@@ -132,7 +133,7 @@ def _prove_pair(pair: tuple[LocalPlace, BlockInfo]) -> bool:
 
 
 def ranges_text(rest: Sequence[Window]) -> str:
-    """As the source's option `ranges` takes them."""
+    """Return ranges as the source's option `ranges` takes them."""
     return " ".join(
         chain.from_iterable(
             (name.hex() or "-", entry_ids.text(after).decode(), entry_ids.text(upto).decode())

@@ -49,7 +49,8 @@ def _said(bound: Bound | None, topic: str) -> str | None:
 
 
 def kept(options: SourceOptions, topic: str, done: Id, there: TopicExtent | None) -> Id:
-    """From where it really goes on behind an id. Raises DataLoss where entries behind it are gone, unless they may."""
+    """Return where it really goes on after an id. Raises DataLoss if entries after it are gone, unless that is
+    allowed."""
     if there is None:
         if done > entry_ids.MIN and options.fail_on_data_loss:
             raise DataLoss(topic, f"there is no such topic any more, and {text(done)} of it was done")

@@ -77,7 +77,7 @@ class TopicReader(DataSourceReader):
         return plan(found, self.narrowed(windows(found, self._options)), self._options.min_partitions)
 
     def narrowed(self, windows: list[Window]) -> list[Window]:
-        """Those parts that filters leave."""
+        """Return the parts that filters leave."""
         return windows
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

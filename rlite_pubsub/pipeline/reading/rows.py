@@ -94,7 +94,7 @@ def _uuids(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _field(name: bytes, batch: pa.RecordBatch) -> pa.Array:
-    """Of each entry the value of the first field of this name; null if there is none."""
+    """Return, for each entry, the value of the first field of this name; null if there is none."""
     fields = batch.column("fields")
     flat = fields.flatten()
     is_it = pc.equal(flat.field(0), pa.scalar(name, pa.binary()))
@@ -119,7 +119,7 @@ def _values(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _bodies(batch: pa.RecordBatch) -> pa.Array:
-    """As the HTTP API tells an event's (gateway/events/event.py)."""
+    """Return the bodies as the HTTP API shows an event's (gateway/events/event.py)."""
     found = _field(_BODY, batch)
     if found.null_count:
         found = _filled(found, batch.column("fields"), without=_TYPE)
@@ -131,7 +131,7 @@ def _bodies(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _filled(found: pa.Array, fields: pa.ListArray, without: bytes | None = None) -> pa.Array:
-    """Its nulls are JSON of the entries' fields instead."""
+    """Replace nulls by the entries' fields as JSON."""
     is_missing = pc.is_null(found)
     rows = pc.indices_nonzero(is_missing)
     text = json_of(fields.take(rows), without)

@@ -106,7 +106,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return kept(self._options, topic, id_of(start[topic]), there)
 
     def _open_windows(self, start: Offsets) -> dict[str, Window]:
-        """Of each topic all that there is behind `start`."""
+        """Return, for each topic, everything after `start`."""
         names = self._topics()
         for topic in start.keys() - names.keys():  # deleted, or subscribed to no more
             self._after(start, topic, self._extent(topic.encode()))

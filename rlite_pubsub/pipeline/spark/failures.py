@@ -36,7 +36,7 @@ def _was_interrupted(failure: BaseException | None) -> bool:
 
 
 def reason(text: str) -> str:
-    """Of what Spark tells, the line that says it: the last that is an error of ours, or the first."""
+    """Return the line of Spark's output that gives the reason: the last error of ours, or the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("rlite_pubsub.")]
     return (ours[-1] if ours else lines[0]) if lines else "Spark gives no reason"

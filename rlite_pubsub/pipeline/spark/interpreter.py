@@ -28,7 +28,7 @@ def advice() -> str:
 
 @contextmanager
 def source_is_there() -> Iterator[None]:
-    """Raises SourceMissing, which says in one line what to do, where Spark does not find the source."""
+    """Check that Spark finds the source. Raises SourceMissing, which says in one line what to do."""
     try:
         yield
     except Exception as failure:  # Spark's, or py4j's own: that depends on the version

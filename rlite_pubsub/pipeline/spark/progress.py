@@ -69,7 +69,7 @@ class Progress:
 
 
 def line(label: str, done: Done | None, seconds: float) -> str:
-    """As it is drawn."""
+    """Return the line as it is drawn."""
     if done is None or done.total <= 0:
         return f"{label} {'…' if done is None or not done.what else done.what} {seconds:.0f} s"
     share = min(1.0, done.done / done.total)

@@ -13,5 +13,5 @@ from functools import lru_cache
 
 @lru_cache(maxsize=1)
 def settle() -> None:
-    """To be called by a task that has imported what it needs."""
+    """Called by a task that has imported what it needs."""
     gc.freeze()

@@ -115,7 +115,7 @@ def _json(value: object, kind: pa.DataType) -> bytes:
 
 
 def _plain(value: object, kind: pa.DataType) -> object:
-    """As JSON has it."""
+    """Return a value as JSON has it."""
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if pa.types.is_map(kind) and isinstance(value, list):

@@ -37,7 +37,7 @@ class Companion:
         self.tell(words)
 
     def tell(self, words: dict[str, object]) -> None:
-        """Another line; a process that starts after it gets it too."""
+        """Send another line; a process that starts later gets it too."""
         self._words = self._words | words
         if self._process is None:
             return
@@ -63,12 +63,12 @@ class Companion:
                 log.warning("Can't start the %s process: %s", self._what, failure)
 
     def kill(self) -> None:
-        """It is of no use as it is."""
+        """Kill it: it is of no use in its present state."""
         if self._process is not None:
             self._process.kill()
 
     def end(self, grace_s: float) -> None:
-        """It may finish what it is at."""
+        """End it; it may finish what it is doing."""
         process, self._process, self._died_at = self._process, None, None
         if process is None:
             return

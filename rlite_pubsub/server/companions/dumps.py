@@ -59,7 +59,7 @@ class Dumps:
         self._under_way.append(_Sending(process, told, done))
 
     def cron(self) -> None:
-        """Those that have ended leave nothing behind, and whoever waits for them is told."""
+        """Clean up after those that have ended, and notify whoever waits for them."""
         if not self._under_way:
             return
         ended = [sending for sending in self._under_way if sending.process.poll() is not None]

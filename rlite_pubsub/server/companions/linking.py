@@ -39,7 +39,7 @@ class Linking:
 
     @property
     def pid(self) -> int:
-        """Of the process that this server has started; 0: there is none."""
+        """The id of the process that this server has started; 0: there is none."""
         return self._process.pid
 
     def start(self) -> None:

@@ -30,7 +30,7 @@ LOOK_SECONDS = 1.0
 
 
 class Registration:
-    """Of one server; of several workers the first has it."""
+    """Registers one server; of several workers the first does it."""
 
     def __init__(self, settings: Settings, store: Store, addresses: Callable[[], tuple[str, ...]]) -> None:
         self._settings = settings

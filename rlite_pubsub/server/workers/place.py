@@ -24,7 +24,7 @@ class WorkerPlace:
     """A pipe that the supervisor holds open as long as it lives."""
 
     def begin(self, loop: asyncio.AbstractEventLoop, end: Callable[[], None]) -> None:
-        """It serves now; where the supervisor is gone it calls `end`, and removes what that one can't remove."""
+        """Begin to serve; if the supervisor is gone, it calls `end`, and removes what the supervisor cannot remove."""
         os.write(self.tells, bytes([self.number]))
 
         def end_alone() -> None:

@@ -52,7 +52,7 @@ class Sockets:
             raise
 
     def of(self, number: int) -> list[socket.socket]:
-        """Those of one worker, in its process: the others' are closed here."""
+        """Return the sockets of one worker, in its process: the others' are closed here."""
         for other, sockets in enumerate(self._own):
             if other != number:
                 for sock in sockets:

@@ -60,7 +60,7 @@ class Supervisor:
             os.set_blocking(descriptor, False)
 
     def run(self) -> int:
-        """Until all have ended; the exit status."""
+        """Run until all have ended; return the exit status."""
         for number in (*_ENDING, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, self._note)
         signal.set_wakeup_fd(self._wakes)
@@ -95,7 +95,7 @@ class Supervisor:
         select.select([self._told, self._woken], [], [], timeout_s)
 
     def _hear(self) -> None:
-        """Of workers that serve now, and of signals."""
+        """Handle workers that have begun to serve, and signals."""
         for descriptor in (self._told, self._woken):
             try:
                 heard = os.read(descriptor, 4096)
@@ -112,7 +112,7 @@ class Supervisor:
                 self._pass_on(signal.SIGHUP)
 
     def _bury(self) -> None:
-        """Those that have ended."""
+        """Handle workers that have ended."""
         while self._workers:
             process, status = os.waitpid(-1, os.WNOHANG)
             if not process:
