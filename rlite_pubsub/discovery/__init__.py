@@ -1,4 +1,4 @@
-"""Which servers there are: on this machine, and in a directory that several machines share.
+"""Finding servers: on this machine, and in a directory that several machines share.
 
     import rlite_pubsub.discovery
 

@@ -1,4 +1,4 @@
-"""What a server says of itself, as JSON. It names no user and no password."""
+"""A server's description of itself, as JSON. It names no user and no password."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ServerCard:
 
 
 def card_of(text: str | bytes) -> ServerCard | None:
-    """What `to_json` wrote; None where this is something else. What a later version says beyond it is passed over."""
+    """Return what `to_json` wrote; None if the text is something else. Fields of later versions are ignored."""
     try:
         said = json.loads(text)
         found = {field.name: said[field.name] for field in fields(ServerCard)}

@@ -30,7 +30,7 @@ _USERS = Path("/run/user")
 
 
 def folder_of_user() -> Path:
-    """Where this user's servers are."""
+    """Return the folder of this user's servers."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     of_user = Path(runtime) if runtime and os.path.isabs(runtime) else _USERS / str(os.geteuid())
     return of_user / NAME if of_user.is_dir() else _temporary(os.geteuid())

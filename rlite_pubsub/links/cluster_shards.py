@@ -32,7 +32,7 @@ _MISPLACED: Final = ("MOVED", "EXECABORT", "CLUSTERDOWN", "TRYAGAIN", "READONLY"
 
 
 class _Node:
-    """What is heard at one node."""
+    """A node and what is heard there."""
 
     def __init__(self, hearing: MarkerReader, wire: LinkWire) -> None:
         self.hearing = hearing
@@ -85,7 +85,7 @@ class ClusterShards:
             self._news.set()
 
     def hears(self, name: bytes) -> bool:
-        """By its name there."""
+        """Return whether a name is heard there."""
         return any(node.hearing.held.hears(SHARDS.index, name) for node in self._nodes.values())
 
     async def run(self) -> None:

@@ -12,7 +12,7 @@ from rlite_pubsub.links.target import Target
 
 @dataclass(frozen=True)
 class Definition:
-    """What LINK CREATE said. Names and patterns are text here, a character for each byte."""
+    """The words of LINK CREATE. Names and patterns are text here, one character for each byte."""
 
     name: str
     url: str

@@ -32,7 +32,7 @@ _ENVELOPE: Final = Struct(">QQBBHIII")
 
 
 class BadFrame(ValueError):
-    """What came is no frame of this version."""
+    """The data is not a frame of this version."""
 
 
 class Envelope(NamedTuple):
@@ -104,7 +104,7 @@ def kind_of(frame: bytes) -> int:
 
 
 def words_of(frame: bytes) -> dict[str, Any]:
-    """What such a frame says. Raises BadFrame."""
+    """Return the words of such a frame. Raises BadFrame."""
     try:
         words = json.loads(frame[_HEAD.size :])
     except ValueError as failure:

@@ -114,7 +114,7 @@ class Exchange:
 
     @staticmethod
     def _held(host: Host) -> set[Name]:
-        """What others than this process hold, in the store."""
+        """Return what other subscribers of the store hold."""
         neighbours = host.hub.neighbours
         assert neighbours is not None
         with host.lock:

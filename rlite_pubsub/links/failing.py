@@ -1,4 +1,4 @@
-"""How a part of a link is, and what ends a connection of its: then it begins another one, soon."""
+"""The state of a part of a link, and the end of its connections: after that it soon opens another one."""
 
 from __future__ import annotations
 

@@ -67,14 +67,14 @@ class Held:
         return None
 
     def hears(self, kind: int, channel: bytes) -> bool:
-        """Whether a message to this channel comes, as of what has been confirmed."""
+        """Return whether a message to this channel comes in, by the confirmed subscriptions."""
         if kind == SHARDS.index:
             return channel in self._shards
         return channel in self._channels or bool(self._first.get(channel) or self._find_first(channel))
 
     @property
     def names(self) -> frozenset[Name]:
-        """What is confirmed."""
+        """The confirmed names."""
         found = [(CHANNELS.index, name) for name in self._channels] + [(SHARDS.index, name) for name in self._shards]
         return frozenset(found + [(PATTERNS.index, name) for name in self._patterns])
 
@@ -109,22 +109,23 @@ class Filter:
         self.is_for_internal = any(pattern.startswith(b"__") for pattern in self.patterns)
 
     def matches(self, name: bytes) -> bool:
-        """What begins with two underscores (events of keys, Sentinel's, our own) must be asked for as such."""
+        """Return whether a name matches. Names that begin with two underscores (keyspace events, Sentinel's, our own)
+        must be asked for as such."""
         if name.startswith(b"__") and not (self.is_for_internal and _is_said(self.patterns, name)):
             return False
         return any(glob.matches(name) for glob in self._globs)
 
     @property
     def names(self) -> set[Name]:
-        """What to subscribe to, to hear all of it."""
+        """The names to subscribe to, in order to hear all of it."""
         return {
             (CHANNELS.index, glob.literal_prefix) if glob.exact else (PATTERNS.index, pattern)
             for pattern, glob in zip(self.patterns, self._globs, strict=True)
         }
 
     def narrowed(self, name: Name) -> bool:
-        """Whether somebody who holds this may be sent something that the link is for. A pattern is wanted as it is:
-        what comes by it and is not the link's is not handed on."""
+        """Return whether a holder of this name may be sent something that the link is for. A pattern is asked for as it
+        is: what comes by it and does not belong to the link is not passed on."""
         kind, text = name
         if kind != PATTERNS.index:
             return self.matches(text)

@@ -227,7 +227,7 @@ class Link:
     # -- meeting
 
     async def _is_store(self, wire: LinkWire) -> bool:
-        """Whether the other side is a store like this one; then its process with links is there, too."""
+        """Return whether the other side is a store like this one; then its process with links runs, too."""
         deadline = time.monotonic() + _WELCOME_SECONDS
         while (found := await _joined(wire)) is not None:
             if found[0]:
@@ -329,7 +329,7 @@ class Link:
 
 
 async def _joined(wire: LinkWire) -> list[Any] | None:
-    """Whether its process with links listens, and the store's id; None: it is no store like this one."""
+    """Return whether its process with links listens, and the store's id; None if it is not a store like this one."""
     (reply,) = await wire.send([[b"LINK", b"JOIN"]])
     if isinstance(reply, Exception):
         if "unknown command" in str(reply).lower():

@@ -1,4 +1,4 @@
-"""What names are called at the other side of a link, and what a port counts."""
+"""The names at the other side of a link, and the counters of a port."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SPECIAL: Final = b"\\*?[]^-"
 
 
 class Naming:
-    """What names are called at the other side."""
+    """Translates names for the other side."""
 
     def __init__(self, prefix: bytes) -> None:
         self._prefix = prefix
@@ -31,7 +31,7 @@ class Naming:
 
 
 class Figures:
-    """What a port has done."""
+    """The counters of a port."""
 
     def __init__(self) -> None:
         self.messages_in = self.messages_out = self.dropped = self.refused = 0

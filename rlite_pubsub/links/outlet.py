@@ -1,6 +1,6 @@
-"""What is still to be sent over one port: in order, in batches, and bounded.
+"""What must still be sent over one port: in order, in batches, and bounded.
 
-Law 7: who publishes waits for nobody. What a port does not take is dropped, the oldest first; law 8: it is counted.
+Law 7: publishers wait for nobody. What a port does not take is dropped, the oldest first; law 8: it is counted.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _MOVED: Final = "the node has the slot of the markers no more"
 
 
 def door_of(nonce: bytes) -> bytes:
-    """Where frames for one guest go."""
+    """Return the channel of frames for one guest."""
     return b"__links__:" + nonce.hex().encode()
 
 
@@ -335,7 +335,7 @@ class PeerPort:
 
 
 def names_of(words: dict[str, Any]) -> tuple[dict[Name, tuple[int, ...]], list[Name]]:
-    """What a frame of kind NAMES says: (wanted, and by which way; wanted no more). Raises BadFrame."""
+    """Return the names in a frame of kind NAMES: (wanted, and by which way; no longer wanted). Raises BadFrame."""
     try:
         added = {(int(kind), text.encode("latin-1")): tuple(way) for kind, text, way in words["added"]}
         return added, [(int(kind), text.encode("latin-1")) for kind, text in words["removed"]]

@@ -120,7 +120,7 @@ def origin_in(words: list[bytes]) -> tuple[bytes, Id] | None:
 
 
 class Extent(NamedTuple):
-    """What XINFO STREAM says of a topic."""
+    """XINFO STREAM's facts about a topic."""
 
     last: Id = NOWHERE
     length: int = 0

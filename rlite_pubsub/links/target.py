@@ -1,4 +1,4 @@
-"""Where a link leads: a URL, and the connections to it, which redis-py makes.
+"""The target of a link: a URL, and the connections to it, which redis-py makes.
 
     redis://[user:password@]host[:port][/database]       also rediss:// (TLS), unix://path, and redis-py's options
     redis+cluster://[user:password@]host[:port],host...  any of the nodes of a cluster
@@ -47,7 +47,7 @@ def slot_of(name: bytes) -> int:
 
 
 def tag_of(name: bytes) -> bytes:
-    """What of a name says its slot."""
+    """Return the part of a name that decides its slot."""
     start = name.find(b"{")
     end = name.find(b"}", start + 1) if start >= 0 else -1
     return name[start + 1 : end] if end > start + 1 else name
@@ -70,7 +70,7 @@ def _tags() -> dict[int, bytes]:
 
 
 class Target:
-    """What a URL says."""
+    """The parts of a URL."""
 
     def __init__(self, url: str) -> None:
         """Raises BadTarget."""
@@ -141,11 +141,11 @@ class Target:
                 await each.aclose()
 
     async def owners(self) -> dict[int, Address]:
-        """Who has each slot of the cluster, as of now. Raises redis-py's errors, and OSError."""
+        """Return the present owner of each slot of the cluster. Raises redis-py's errors, and OSError."""
         return await self._asked(_owners)
 
     async def _asked(self, question: Callable[[RedisCluster], Answer]) -> Answer:
-        """What the cluster says, asked anew each time: slots move."""
+        """Ask the cluster, each time again, because slots move."""
         secrets = {word: self._options[word] for word in self._options if word in ("username", "password")}
         tls = {word: value for word, value in self._options.items() if word.startswith("ssl_")}
         if self._class is RawTlsConnection:

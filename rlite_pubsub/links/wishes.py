@@ -1,4 +1,4 @@
-"""Which names are wanted here, by whom, and what a neighbour is told of that.
+"""The names that are wanted here, by whom, and what a neighbour is told of them.
 
 A neighbour is told each name with the way to it: the stores between, the nearest first. A store that finds itself on
 such a way does not count it, so that a name which nobody holds any more is soon wanted by nobody, in rings, too.
@@ -46,16 +46,16 @@ class Wishes:
 
     @property
     def here(self) -> frozenset[Name]:
-        """What is held in the store itself."""
+        """The names held in the store itself."""
         return self._here
 
     def of(self, neighbour: object) -> dict[Name, Way]:
-        """What it wants."""
+        """Return what a neighbour wants."""
         return self._of.get(neighbour, {})
 
     def for_neighbour(self, neighbour: object, origin: int | None) -> dict[Name, Way]:
-        """What is wanted of it: by the store itself, and by others whose way does not lead through it. `origin` is its
-        own; None: it has none."""
+        """Return what is wanted of a neighbour: by the store itself, and by others whose way does not lead through it.
+        `origin` is its own; None: it has none."""
         found: dict[Name, Way] = {name: (self._origin,) for name in self._here}
         for other, names in self._of.items():
             if other is neighbour:

@@ -60,5 +60,5 @@ def parts_of(path: Path) -> list[AppendedPart]:
 
 
 def begins_with_rdb(file: BufferedReader) -> bool:
-    """Whether an RDB file comes next; the file stays where it is."""
+    """Return whether an RDB file comes next, without moving on in the file."""
     return file.peek(6).startswith((b"REDIS", b"VALKEY"))

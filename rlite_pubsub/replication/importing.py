@@ -40,7 +40,7 @@ class ImportFailed(Exception):
 
 @dataclass
 class Imported:
-    """What has come."""
+    """What was imported."""
 
     keys: int = 0
     libraries: int = 0

@@ -1,4 +1,4 @@
-"""What a peer sends, as a file: by the line, and by the byte."""
+"""A peer's data as a file: by line, and by byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Incoming:
 
     @property
     def has_more(self) -> bool:
-        """Whether something is here that was not read."""
+        """True if something has come that was not read."""
         return self._at < len(self._data)
 
     def readline(self, limit: int, /) -> bytes:

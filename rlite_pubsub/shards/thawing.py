@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class FrozenBlock(NamedTuple):
-    """What is read from a block."""
+    """The contents read from a block."""
 
     block: BlockInfo
     above: bytes

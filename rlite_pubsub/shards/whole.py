@@ -21,7 +21,7 @@ class WholeError(Exception):
 
 
 class MemberAddress(NamedTuple):
-    """Where a member's server is."""
+    """The address of a member's server."""
 
     host: str
     port: int
@@ -31,7 +31,7 @@ class MemberAddress(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What one member says of itself."""
+    """A member's report on itself."""
 
     member: Member
     keys: int | None
@@ -50,7 +50,7 @@ class ShardedWhole:
         self._clients: dict[MemberAddress, redis.Redis] = {}
 
     def ask(self, address: MemberAddress, *words: Any) -> Any:
-        """What a member answers. Raises RedisError."""
+        """Return a member's answer. Raises RedisError."""
         client = self._clients.get(address)
         if client is None:
             client = self._clients[address] = self._connect(address)
@@ -118,7 +118,7 @@ class ShardedWhole:
     # -- looking
 
     def directory(self, at: MemberAddress) -> ShardDirectory:
-        """What the members know altogether, as far as they answer; asked of one of them. Raises WholeError,
+        """Return what all members know together, as far as they answer; one of them is asked first. Raises WholeError,
         RedisError."""
         directory = self._directory(at)
         if directory is None:
@@ -153,7 +153,7 @@ class ShardedWhole:
         return None if text is None else read(text)
 
     def look(self, directory: ShardDirectory) -> list[Seen]:
-        """What each member says of itself."""
+        """Return each member's report on itself."""
         found = []
         for member in directory.members:
             try:
@@ -191,7 +191,7 @@ class ShardedWhole:
 
 
 def _evenly(directory: ShardDirectory) -> dict[tuple[Member, Member], list[int]]:
-    """By (from, to), the slots that make all members have as many."""
+    """Return, by (from, to), the slots whose move gives all members the same number."""
     theirs: dict[Member, list[int]] = {member: [] for member in directory.members}
     for slot, owner in enumerate(directory.owners):
         if owner is not None:
@@ -210,5 +210,5 @@ def _evenly(directory: ShardDirectory) -> dict[tuple[Member, Member], list[int]]
 
 
 def address_of(member: Member) -> MemberAddress:
-    """Where it is."""
+    """Return a member's address."""
     return MemberAddress(member.host.decode(), member.port)

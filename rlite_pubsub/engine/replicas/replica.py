@@ -21,7 +21,7 @@ NAME_BYTES: Final = 8
 
 @dataclass
 class Introduction:
-    """What a client says by REPLCONF before it is a replica."""
+    """What a client says with REPLCONF before it becomes a replica."""
 
     port: int = 0
     address: bytes = b""

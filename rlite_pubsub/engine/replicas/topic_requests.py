@@ -1,5 +1,5 @@
-"""What was done to a topic, as requests of Redis Streams: XADD with the id, XDEL, XTRIM to what is left, XGROUP, and of
-what is pending XCLAIM with its owner, time and count, or XACK.
+"""Changes of a topic, as requests of Redis Streams: XADD with the id, XDEL, XTRIM to what is left, XGROUP, and for
+pending entries XCLAIM with owner, time and count, or XACK.
 
 What only topics have (retention, pauses, what is deferred or released) has no request. An entry that a group has given
 back is pending with nobody, and so it is for a replica.
@@ -26,7 +26,7 @@ _AT_ONCE = 1000
 
 
 def requests_of(topic: Topic, effects: TopicEffects) -> Iterator[list[bytes]]:
-    """In an order in which a replica can execute them. Raises StoreError."""
+    """Yield the requests in an order in which a replica can execute them. Raises StoreError."""
     name = topic.name
     found = 0
     if effects.appended:

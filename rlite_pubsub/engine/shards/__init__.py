@@ -1,1 +1,1 @@
-"""Keys that are spread over several stores: which member has which slots, and who is told to go elsewhere."""
+"""Keys spread over several stores: which member has which slots, and redirecting clients."""

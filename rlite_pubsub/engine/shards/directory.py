@@ -1,4 +1,4 @@
-"""The directory: which members there are, and which of them has which slots.
+"""The directory: the members, and the slots of each.
 
 Laws:
  - Each slot has an epoch, and who has it in the highest epoch has it. Only who has a slot gives it away, with the next
@@ -38,7 +38,7 @@ class Member(NamedTuple):
 
 
 class SlotHolding(NamedTuple):
-    """Who has a slot."""
+    """The owner of a slot."""
 
     epoch: int
     owner: bytes
@@ -46,7 +46,7 @@ class SlotHolding(NamedTuple):
 
 
 class SlotRun(NamedTuple):
-    """Slots side by side, up to and with the last, that have the same owner in the same epoch."""
+    """Adjacent slots, up to and including the last, with the same owner in the same epoch."""
 
     first: int
     last: int
@@ -54,10 +54,10 @@ class SlotRun(NamedTuple):
 
 
 class ShardDirectory:
-    """One state of it; it does not change."""
+    """One immutable state of the directory."""
 
     def __init__(self, epoch: int, members: Iterable[Member], runs: Iterable[SlotRun]) -> None:
-        """`epoch` is that of the members."""
+        """`epoch` is that of the list of members."""
         self.epoch = epoch
         self.members = tuple(members)
         self.runs = tuple(runs)
@@ -69,11 +69,11 @@ class ShardDirectory:
         """By slot; None: nobody has it."""
 
     def member(self, id: bytes) -> Member | None:
-        """The member of this id."""
+        """Return the member of this id."""
         return self._by_id.get(id)
 
     def runs_of(self, member: Member) -> Iterator[tuple[int, int]]:
-        """The slots that it has, as (first, last)."""
+        """Yield a member's slots, as (first, last)."""
         begin: int | None = None
         for slot, owner in enumerate([*self.owners, None]):
             if (owner is member) != (begin is not None):
@@ -84,11 +84,11 @@ class ShardDirectory:
                     begin = None
 
     def epoch_of(self, member: Member) -> int:
-        """The highest in which it has a slot; 0 without one."""
+        """Return the highest epoch in which it has a slot; 0 without one."""
         return max((run.holding.epoch for run in self.runs if run.holding.owner == member.id), default=0)
 
     def merged(self, other: ShardDirectory) -> ShardDirectory:
-        """What both know."""
+        """Return the directory that knows what both know."""
         newer = max(self, other, key=lambda each: (each.epoch, each.members))
         holdings = [
             one if other_one is None or (one is not None and one >= other_one) else other_one
@@ -97,7 +97,7 @@ class ShardDirectory:
         return ShardDirectory(newer.epoch, newer.members, _runs(holdings))
 
     def given(self, slots: Iterable[int], to: Member) -> ShardDirectory:
-        """Its owner gives these slots to another member."""
+        """Return the directory after the owner of these slots has given them to another member."""
         holdings = list(self.holdings)
         for slot in slots:
             held = holdings[slot]
@@ -105,12 +105,12 @@ class ShardDirectory:
         return ShardDirectory(self.epoch, self.members, _runs(holdings))
 
     def with_members(self, members: Iterable[Member]) -> ShardDirectory:
-        """Other members from now on."""
+        """Return the directory with other members."""
         return ShardDirectory(self.epoch + 1, sorted(members), self.runs)
 
     @property
     def text(self) -> bytes:
-        """As JSON."""
+        """The directory as JSON."""
         said = {
             "format": FORMAT,
             "epoch": self.epoch,
@@ -133,8 +133,8 @@ def _runs(holdings: list[SlotHolding | None]) -> list[SlotRun]:
 
 
 def founded(members: Iterable[Member], owners: dict[int, Member]) -> ShardDirectory:
-    """The first directory. `owners` are those who have keys of a slot already; all other slots are shared out, so that
-    each member has as many, in as few runs, as possible."""
+    """Return the first directory. `owners` are members that have keys of a slot already; all other slots are shared
+    out, so that each member has as many, in as few runs, as possible."""
     there = sorted(members)
     counts = dict.fromkeys(there, 0)
     for owner in owners.values():
@@ -154,7 +154,7 @@ def founded(members: Iterable[Member], owners: dict[int, Member]) -> ShardDirect
 
 
 def read(text: bytes) -> ShardDirectory:
-    """Of JSON. Raises ValueError for what is no directory."""
+    """Read a directory from JSON. Raises ValueError if it is not one."""
     try:
         said: Any = json.loads(text)
         if said["format"] != FORMAT:

@@ -1,4 +1,4 @@
-"""What can't be asked of a member of a sharded whole, in Redis's words."""
+"""Requests that a member of a sharded whole refuses, in Redis's words."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def check_unsharded(session: CommandSession, what: bytes, why: bytes = b"not allowed in cluster mode") -> None:
-    """Whether the store is none. Raises CommandError."""
+    """Raise CommandError if the store is sharded."""
     if session.engine.sharding.directory is not None:
         raise CommandError(b"ERR %b %b" % (what, why))
 
 
 def check_together(session: CommandSession, key: bytes, other: bytes, what: bytes) -> None:
-    """Whether two keys are where the same member has them, as long as it has either. Raises CommandError."""
+    """Raise CommandError if the store is sharded and two keys are in different slots."""
     if session.engine.sharding.directory is not None and slot_of(key) != slot_of(other):
         raise CommandError(b"CROSSSLOT %b has another slot: give both names the same {tag}" % what)

@@ -1,4 +1,4 @@
-"""Whether the keys of a request are this member's, and where they are if not: Redis Cluster's redirects.
+"""Redis Cluster's redirects: whether the keys of a request belong to this member, and where they are if not.
 
     -MOVED slot host:port    another member has the slot
     -ASK slot host:port      it was given away just now, and may not have arrived: ask there, behind ASKING
@@ -35,14 +35,14 @@ _OF_CHANNELS: Final = frozenset((b"spublish", b"ssubscribe", b"sunsubscribe"))
 
 
 class Redirect(CommandError):
-    """This member does not execute the request: EXEC answers so, too, and not with EXECABORT."""
+    """This member does not execute the request: EXEC answers with this, too, and not with EXECABORT."""
 
 
 class Sharding:
-    """What one process knows of the whole that its store is a member of."""
+    """A process's knowledge of the whole that its store is a member of."""
 
     def __init__(self, environment: Environment, changed: Callable[[], None]) -> None:
-        """`changed` is called when there is another directory. Raises StoreError."""
+        """`changed` is called when the directory changes. Raises StoreError."""
         self.directory: ShardDirectory | None = None
         self.own = b""
         self.leaving: dict[int, Member] = {}
@@ -66,7 +66,7 @@ class Sharding:
     # -- what the store says
 
     def look(self) -> None:
-        """Go by what the store says. Raises StoreError."""
+        """Take over the store's state. Raises StoreError."""
         if self._see():
             self._changed()
 
@@ -84,21 +84,21 @@ class Sharding:
         return True
 
     def departures(self) -> Iterable[tuple[int, Member]]:
-        """What is on its way out, and to whom."""
+        """Yield the slots on their way out, and to whom."""
         for slots, id in json.loads(self._leaving_text or b"[]"):
             member = None if self.directory is None else self.directory.member(id.encode())
             if member is not None:
                 yield from ((slot, member) for slot in slots)
 
     def settle_own(self) -> bytes:
-        """By what id the others know this store. Raises StoreError."""
+        """Return the id by which the others know this store. Raises StoreError."""
         found = self._environment.read(shard_rows.member)
         if found is None:
             found = self._environment.write(shard_rows.settle_member)
         return found
 
     def learn(self, news: ShardDirectory) -> bool:
-        """Know what this directory knows; whether there was anything new. Raises StoreError."""
+        """Merge this directory; return whether there was anything new. Raises StoreError."""
         own = self.settle_own()
 
         def learn(txn: Txn) -> bool:
@@ -118,26 +118,27 @@ class Sharding:
     # -- slots on their way
 
     def send_by(self, send: Callable[[Member, list[int]], None], report: Callable[[], tuple[int, str]]) -> None:
-        """Call `send` with slots that are to be another member's; `report` says how many are left, and what fails."""
+        """Call `send` with slots to be moved to another member; `report` says how many are left, and what fails."""
         self.send = send
         self.report = report
 
     def expect(self, slots: Iterable[int]) -> None:
-        """Other members are sending these, and no others."""
+        """Set the slots that other members are sending."""
         self.arriving = set(slots)
 
     def begin_copying(self, slots: Iterable[int]) -> None:
-        """Keys of these slots are copied from now on: which of them change meanwhile is noted."""
+        """Begin to note changes of keys in these slots, which are being copied."""
         self.moving, self.touched = frozenset(slots), set()
         self._changed()
 
     def end_copying(self) -> None:
-        """Nothing is copied any more."""
+        """Stop noting changes: nothing is being copied any more."""
         self.moving, self.touched = frozenset(), set()
         self._changed()
 
     def give_away(self, slots: Sequence[int], to: Member) -> None:
-        """From this commit on nobody reads or changes their keys here, whatever happens. Raises StoreError."""
+        """Give slots away: from this commit on nobody reads or changes their keys here, whatever happens. Raises
+        StoreError."""
         text = json.dumps([[list(slots), to.id.decode()]], separators=(",", ":")).encode()
 
         def give(txn: Txn) -> None:
@@ -148,8 +149,7 @@ class Sharding:
         self.look()
 
     def take_back(self) -> None:
-        """Slots that were given away, and that surely nobody has taken, are this member's as before. Raises
-        StoreError."""
+        """Take back slots that were given away and that surely nobody has taken. Raises StoreError."""
 
         if not self.leaving:
             return
@@ -162,13 +162,13 @@ class Sharding:
         self.look()
 
     def after_giving(self, slots: Iterable[int], to: Member) -> ShardDirectory:
-        """The directory, once the other member has taken these."""
+        """Return the directory as it will be once the other member has taken these."""
         directory = self.directory
         assert directory is not None
         return directory.given([slot for slot in slots if _is_of(directory, slot, self.own)], to)
 
     def forget_given(self, after: ShardDirectory) -> None:
-        """What was on its way out has arrived, and nothing is left of it here. Raises StoreError."""
+        """Forget slots on their way out: they have arrived, and nothing of them is left here. Raises StoreError."""
 
         def forget(txn: Txn) -> None:
             known = shard_rows.directory(txn)
@@ -182,7 +182,7 @@ class Sharding:
     # -- requests
 
     def check(self, session: Client, command: Command, args: list[bytes]) -> None:
-        """Whether this member is to execute this request, or queue it. Raises CommandError."""
+        """Check that this member may execute this request, or queue it. Raises CommandError."""
         directory = self.directory
         if directory is None or session.obeys_master:
             return
@@ -214,25 +214,25 @@ class Sharding:
         raise Redirect(b"MOVED %d %b" % (slot, owner.address))
 
     def has_all(self, command: Command, args: list[bytes]) -> bool:
-        """Whether a script that runs here may execute this: all of its keys are this member's."""
+        """Return whether a script that runs here may execute this: all of its keys belong to this member."""
         directory = self.directory
         if directory is None:
             return True
         return all(self.has(slot_of(key)) for key in _keys(command, args))
 
     def has(self, slot: int) -> bool:
-        """Whether it is this member's, and it may execute what is about its keys."""
+        """Return whether a slot belongs to this member, which may execute requests on its keys."""
         owner = None if self.directory is None else self.directory.owners[slot]
         return owner is not None and owner.id == self.own and slot not in self.leaving
 
     def note(self, key: bytes) -> None:
-        """A key was changed, while slots are copied."""
+        """Note that a key was changed, while slots are copied."""
         if slot_of(key) in self.moving:
             self.touched.add(key)
 
 
 def _nothing_moves() -> tuple[int, str]:
-    """Nobody moves slots here."""
+    """Report that nobody moves slots here."""
     return 0, ""
 
 
@@ -242,7 +242,7 @@ def _is_of(directory: ShardDirectory, slot: int, member: bytes) -> bool:
 
 
 def _keys(command: Command, args: list[bytes]) -> list[bytes]:
-    """What decides who executes a request: its keys, or its sharded channels."""
+    """Return what decides who executes a request: its keys, or its sharded channels."""
     if command.key_specs and command.name not in _OF_CHANNELS:
         return [key for key, _ in keys_of(command, args) or ()]
     if command.name in _OF_CHANNELS:

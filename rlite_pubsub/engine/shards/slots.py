@@ -10,7 +10,7 @@ SLOTS: Final = 16384
 
 
 def slot_of(key: bytes) -> int:
-    """CRC16 (XMODEM) of the key, or of what is between the first `{` and the next `}`, if there is anything."""
+    """Return the CRC16 (XMODEM) of the key, or of the part between the first `{` and the next `}`, if there is any."""
     begin = key.find(b"{")
     if begin >= 0:
         end = key.find(b"}", begin + 1)
