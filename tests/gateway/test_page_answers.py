@@ -70,6 +70,12 @@ def test_lines_to_copy_lead_to_this_server(serve: Serve, look: Look) -> None:
     expect(sight.panel.locator("code").first).to_have_text(f"redis-cli -p {server.port} SUBSCRIBE news")
     sight.turn_to("subscribers")
     expect(sight.panel.locator("code").first).to_have_text(re.compile(f"redis-cli -p {server.port}$"))
+    sight.turn_to("groups")
+    expect(sight.panel.locator("code").first).to_have_text(re.compile(f"redis-cli -p {server.port} XGROUP CREATE "))
+    sight.turn_to("tail")
+    expect(sight.panel.locator("code").first).to_have_text(f"redis-cli -p {server.port} PUBLISH news hello")
+    sight.turn_to("help")
+    expect(sight.panel.locator("code").first).to_have_text(f"redis-cli -p {server.port} SUBSCRIBER.DELETE billing")
 
 
 def test_slow_reader_comes_first_with_what_waits_for_it(server: HttpServer, look: Look) -> None:

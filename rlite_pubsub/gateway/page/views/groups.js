@@ -1,7 +1,7 @@
 // The list of consumer groups, of all topics.
 
 import { ask } from "../ask/api.js";
-import { allowed, allowedOn } from "../ask/session.js";
+import { allowed, allowedOn, redisCli } from "../ask/session.js";
 import { line } from "../look/copying.js";
 import { el, shown } from "../look/dom.js";
 import { listing } from "../look/listing.js";
@@ -38,7 +38,7 @@ export function groups() {
     read,
     isOffered: () => allowed("see_all"),
     names: (row) => [row.topic, row.name],
-    hint: "Lag: entries the group has not been given yet. Pending: given and not acknowledged.",
+    hint: "Lag: entries that the group has not been given yet. Pending: entries that a consumer was given and has not acknowledged.",
     table: {
       columns: [
         { title: "Group", width: "minmax(5rem, 2fr)", sort: (row) => row.name, text: (row) => shown(row.name), hint: (row) => shown(row.name), isName: true, minor: true, opens: true },
@@ -58,7 +58,7 @@ export function groups() {
       actionsWidth: "8.6rem",
       key: (row) => JSON.stringify([row.topic, row.name]),
       open: (row) => go("group", { topic: row.topic, name: row.name }),
-      empty: [el("p", {}, "No groups here. Create one:"), line("redis-cli XGROUP CREATE orders billing 0 MKSTREAM")],
+      empty: [el("p", {}, "No groups here. Create one:"), line(redisCli(" XGROUP CREATE orders billing 0 MKSTREAM"))],
     },
   });
   return view;

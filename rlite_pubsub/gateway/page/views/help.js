@@ -1,5 +1,6 @@
 // What the warnings mean and what to do, what the words mean, and where the API is.
 
+import { redisCli } from "../ask/session.js";
 import { line } from "../look/copying.js";
 import { el } from "../look/dom.js";
 import { titleOf } from "./warnings.js";
@@ -8,17 +9,17 @@ const WARNINGS = {
   subscriber_away: ["No connection is attached to a durable subscriber, and its mailbox has passed warn-mailbox-bytes (64 MB) or warn-mailbox-age (1 hour). Its messages take room in the store until it comes back, or until its limits remove the oldest.", "Start its client again, or remove it if nobody needs it:", "redis-cli SUBSCRIBER.DELETE billing"],
   group_lagging: ["A consumer group has warn-group-lag (100,000) or more entries that it has not been given yet: its consumers are too few, too slow, or gone; or it is paused.", "Look at its consumers and how long they have been idle. Add consumers, or resume the group:", "redis-cli TOPIC.RESUME orders billing"],
   connection_slow: ["A client does not read as fast as it is sent to: warn-connection-bytes (16 MB) or more wait for it, in memory and on disk. At client-output-buffer-limit it is disconnected, or loses the oldest messages (slow-subscriber-policy).", "See which connections wait the longest:", "redis-cli SUBSCRIBER.CLIENTS COUNT 10"],
-  store_near_quota: ["The store uses warn-quota-percent (80 %) or more of store-quota. When it is full, whatever adds to it is refused; reading and deleting go on.", "Shorten retention, start the server again with a larger store-quota, or see what takes the room:", "rlite-pubsub doctor -s ./store"],
-  store_full: ["The store, or its disk, is full: whatever adds to it is refused. Reading and deleting go on.", "Start the server again with a larger store-quota, or make room: delete topics, or shorten retention:", "redis-cli TOPIC.CONFIG orders SET RETAIN-LENGTH 100000"],
+  store_near_quota: ["The store uses warn-quota-percent (80 %) or more of store-quota. When it is full, it refuses commands that add to it; reading and deleting still work.", "Shorten retention, start the server again with a larger store-quota, or see what takes the room:", "rlite-pubsub doctor -s ./store"],
+  store_full: ["The store, or its disk, is full: commands that add to it are refused. Reading and deleting still work.", "Start the server again with a larger store-quota, or make room: delete topics, or shorten retention:", "redis-cli TOPIC.CONFIG orders SET RETAIN-LENGTH 100000"],
   disk_nearly_full: ["The file system of the store is at least warn-disk-percent (90 %) full.", "Make room on the disk, or give free pages of the store back to it:", "rlite-pubsub compact -s ./store"],
-  sync_failing: ["The operating system refuses to bring what was committed to the disk. What was acknowledged since the last good sync may be lost in a power failure.", "Look at the server's log and at the kernel's messages about the disk:", "dmesg --level=err | tail"],
+  sync_failing: ["The operating system could not write what was committed to the disk. Writes that were acknowledged since the last good sync may be lost in a power failure.", "Look at the server's log and at the kernel's messages about the disk:", "dmesg --level=err | tail"],
   commit_failing: ["The last write to the store could not be committed; clients were answered with an error.", "The log says why:", "rlite-pubsub doctor -s ./store"],
-  writer_stopped: ["A process that shares the store is stopped (a debugger, Ctrl-Z, a frozen container) in the middle of a write. Others cannot write until it goes on or ends; they are answered with an error after writer-patience.", "Let it go on, or end it; the warning names its process id:", "kill -CONT 12345"],
+  writer_stopped: ["A process that shares the store is stopped (a debugger, Ctrl-Z, a frozen container) in the middle of a write. Others cannot write until it continues or ends; they get an error after writer-patience.", "Let it continue, or end it; the warning names its process id:", "kill -CONT 12345"],
   writer_busy: ["A process has been writing for more than a second, and others wait.", "A large transaction or script is the usual reason:", "redis-cli SLOWLOG GET"],
-  old_reader: ["A process has kept a read transaction open for more than ten seconds, so pages that became free since cannot be used again and the file may grow.", "It goes when that process goes on or ends:", "rlite-pubsub doctor -s ./store"],
-  backup_behind: ["The continuous backup (backup-to) has not brought away what was committed more than ten seconds ago, or there is no backup yet. A crash of this machine's disk would lose what came since.", "INFO persistence says how far it is, and why:", "redis-cli INFO persistence"],
-  link_down: ["A link to another server does not work. Messages that are published meanwhile do not reach the other side; entries of topics wait here, and are brought over later.", "LINK INFO says why; the threshold is warn-link-down:", "redis-cli LINK INFO central"],
-  process_dead: ["A process of the store died without cleaning up. Another process does it, usually within a moment; this one is not done yet.", "If it stays, look at the server's log.", null],
+  old_reader: ["A process has kept a read transaction open for more than ten seconds, so pages that have become free since then cannot be reused, and the file may grow.", "The warning disappears when that process continues or ends:", "rlite-pubsub doctor -s ./store"],
+  backup_behind: ["The continuous backup (backup-to) has not copied what was committed more than ten seconds ago, or there is no backup yet. If this machine's disk fails, everything since the last copy is lost.", "INFO persistence tells how far the backup is, and what its last error was:", "redis-cli INFO persistence"],
+  link_down: ["A link to another server does not work. Messages that are published meanwhile do not reach the other side; entries of topics wait here, and are sent later.", "LINK INFO says why; the threshold is warn-link-down:", "redis-cli LINK INFO central"],
+  process_dead: ["A process of the store died without cleaning up. Another process cleans up, usually within a moment, but has not done so yet.", "If the warning stays, look at the server's log.", null],
 };
 
 const TERMS = [
@@ -36,10 +37,15 @@ const API = [
   ["/openapi.json", "The description of the HTTP API (OpenAPI 3.1)"],
   ["/api/warnings", "Warnings"],
   ["/api/connections", "Connections of every process"],
-  ["/api/stats", "One sample of what goes on"],
+  ["/api/stats", "One sample of the figures on this page"],
   ["/metrics", "Metrics for Prometheus"],
   ["/healthz", "Health"],
 ];
+
+// A command as it is typed to reach this server.
+function here(command) {
+  return command.startsWith("redis-cli ") ? redisCli(command.slice("redis-cli".length)) : command;
+}
 
 export function help() {
   const items = new Map();
@@ -48,12 +54,12 @@ export function help() {
     { class: "view scrolls help" },
     el("h2", {}, "What the warnings mean"),
     ...Object.entries(WARNINGS).map(([code, [means, todo, command]]) => {
-      const item = el("section", { id: `help-${code}`, tabindex: -1 }, el("h3", {}, titleOf(code)), el("p", {}, means), el("p", {}, todo), command ? line(command) : null);
+      const item = el("section", { id: `help-${code}`, tabindex: -1 }, el("h3", {}, titleOf(code)), el("p", {}, means), el("p", {}, todo), command ? line(here(command)) : null);
       items.set(code, item);
       return item;
     }),
     el("p", {}, "The thresholds are directives, which CONFIG SET changes at once; 0 turns a warning off:"),
-    line("redis-cli CONFIG SET warn-group-lag 500000"),
+    line(here("redis-cli CONFIG SET warn-group-lag 500000")),
     el("h2", {}, "Words"),
     el("dl", { class: "terms" }, ...TERMS.flatMap(([word, means]) => [el("dt", {}, word), el("dd", {}, means)])),
     el("h2", {}, "Keyboard"),
@@ -61,7 +67,7 @@ export function help() {
     el("h2", {}, "API and documentation"),
     el("ul", { class: "api" }, ...API.map(([path, about]) => el("li", {}, el("a", { href: path, target: "_blank", rel: "noopener" }, el("code", {}, path)), ` ${about}`))),
     el("p", {}, "Everything on this page comes from the API. In the source, docs/page.md explains the page and docs/operations/monitoring.md has alerts for Prometheus. Each command explains itself:"),
-    line("redis-cli SUBSCRIBER.HELP"),
+    line(here("redis-cli SUBSCRIBER.HELP")),
   );
 
   return {

@@ -28,7 +28,7 @@ export function subscribers() {
     read,
     isOffered: () => allowed("see_all"),
     names: (row) => [row.id, row.kind, row.name ?? "", String(row.pid)],
-    hint: "Processes that share the store, and durable subscribers. What waits is in their mailboxes.",
+    hint: "Processes that share the store, and durable subscribers, with the messages in their mailboxes.",
     table: {
       columns: [
         { title: "Subscriber", width: "minmax(5rem, 2fr)", sort: (row) => row.name || row.id, text: (row) => shown(row.name || row.id), hint: (row) => shown(row.id), isName: true, opens: true },

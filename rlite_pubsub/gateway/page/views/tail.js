@@ -6,8 +6,8 @@
 // is said for how long nobody listened.
 
 import { follow } from "../ask/api.js";
-import { allowedSome } from "../ask/session.js";
-import { copyButton } from "../look/copying.js";
+import { allowedSome, redisCli } from "../ask/session.js";
+import { copyButton, line } from "../look/copying.js";
 import { question } from "../look/dialog.js";
 import { el, path, say, shown } from "../look/dom.js";
 import { pretty } from "../look/facts.js";
@@ -80,7 +80,7 @@ export function tail() {
   const start = el("button", { type: "submit", class: "primary" }, "Follow");
   const end = el("button", { type: "button", id: "tail-end", disabled: true, click: leave }, "Stop");
   const filter = el("input", { id: "tail-filter", type: "search", class: "filter", placeholder: "words in the message", spellcheck: "false", autocomplete: "off", input: refilter });
-  const stop = el("button", { type: "button", id: "tail-stop", "aria-pressed": "false", title: "Keep the list as it is; what comes meanwhile is shown afterwards", click: hold }, "Pause");
+  const stop = el("button", { type: "button", id: "tail-stop", "aria-pressed": "false", title: "Keep the list as it is; messages that arrive meanwhile are shown afterwards", click: hold }, "Pause");
   const clear = el("button", { type: "button", id: "tail-clear", click: forget }, "Clear");
   const size = el("span", { id: "tail-size", class: "muted size" });
   const state = el("span", { id: "tail-state", class: "state", role: "status", "data-state": "off" }, "not following");
@@ -93,7 +93,7 @@ export function tail() {
     ],
     key: (row) => row.serial,
     open,
-    empty: "No messages yet. Publish one below, or from a terminal: redis-cli PUBLISH news hello",
+    empty: [el("p", {}, "No messages yet. Publish one below, or in a terminal:"), line(redisCli(" PUBLISH news hello"))],
   });
   const publish = publishing();
   const target = el(
