@@ -51,5 +51,6 @@ def refusal(program: str, what: str) -> str:
 
 def meant(word: str, known: Iterable[str]) -> str:
     """Return what was probably meant, as the end of an error; empty if nothing is close."""
-    near = get_close_matches(word, list(known), 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    names = {name.lstrip("-"): name for name in known}  # dashes alone make no two options alike
+    near = get_close_matches(word.lstrip("-"), list(names), 1)
+    return f"; did you mean {names[near[0]]}?" if near else ""

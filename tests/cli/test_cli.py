@@ -224,6 +224,7 @@ def test_each_command_declares_its_options_and_what_it_does(word: str, capsys: p
     [
         (["tial", "x"], "unknown command tial; did you mean tail? Try rlite-pubsub --help."),
         (["tail", "--frm", "10m", "x"], "unknown option --frm; did you mean --from? Try rlite-pubsub tail --help."),
+        (["doctor", "--json"], "unknown option --json. Try rlite-pubsub doctor --help."),
         (["cold", "list", "--blcks"], "unknown option --blcks; did you mean --blocks? Try"),
         (["publish", "a", "b", "c"], "rlite-pubsub publish: unexpected argument 'c'. Try"),
     ],
