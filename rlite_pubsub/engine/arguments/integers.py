@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from mypy_extensions import i64
+
 from rlite_pubsub.protocol.errors import NOT_AN_INTEGER, CommandError
 
 _INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _SURE_DIGITS: Final = 18
 """The number of digits that always fit into 64 bits."""
+_ZERO: Final = 0x30
+_NINE: Final = 0x39
 _FEW: Final = {b"%d" % number: number for number in range(16)}
 """What says how many keys there are mostly says so."""
 _NO_BIT: Final = b"ERR bit offset is not an integer or out of range"
@@ -22,8 +26,8 @@ LONG_MAX: Final = (1 << 63) - 1
 
 def integer(text: bytes, low: int = LONG_MIN, high: int = LONG_MAX, refusal: bytes = NOT_AN_INTEGER) -> int:
     """Return the number that `text` spells. Raises CommandError if it spells none or is not within low..high."""
-    if text.isdigit() and text[:1] != b"0" and len(text) <= _SURE_DIGITS:  # usually
-        number = int(text)
+    if 0 < len(text) <= _SURE_DIGITS and text[0] != _ZERO and (natural := _natural(text)) >= 0:  # usually
+        number = int(natural)
         if low is LONG_MIN and high is LONG_MAX:  # usually, and comparing with these is slow
             return number
     elif _INTEGER.fullmatch(text):
@@ -32,6 +36,18 @@ def integer(text: bytes, low: int = LONG_MIN, high: int = LONG_MAX, refusal: byt
         raise CommandError(refusal)
     if not low <= number <= high:
         raise CommandError(refusal)
+    return number
+
+
+def _natural(text: bytes) -> i64:
+    """Return the number that at most _SURE_DIGITS digits spell; -1 if something else is among them. int() takes ten
+    times as long in a compiled package."""
+    number: i64 = 0
+    for at in range(len(text)):
+        digit: i64 = text[at]
+        if digit < _ZERO or digit > _NINE:
+            return -1
+        number = number * 10 + (digit - _ZERO)
     return number
 
 
