@@ -26,11 +26,14 @@ class Range(Protocol):
         stop."""
 
 
-class Ranks(NamedTuple):
+class Ranks:
     """A range from a first to a last rank; negative ones count from the end."""
 
-    first: int
-    last: int
+    __slots__ = ("first", "last")  # a NamedTuple takes twenty times as long to make, in a compiled package
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first = first
+        self.last = last
 
     def bounds(self, found: SortedSet) -> tuple[int, int]:
         size = len(found)
