@@ -1,4 +1,4 @@
-"""What keys are made of and how they sort: in C, as a compiled package has it, and without."""
+"""What keys and records are made of, and how keys sort: in C, as a compiled package has it, and without."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from c_module import compiled
 
-from rlite_pubsub.storage.keys import fields, key_bytes, ranks
+from rlite_pubsub.storage.keys import fields, key_bytes, key_records, ranks, words
 
 SCORES = [-math.inf, -1e308, -1.5, -1.0, -5e-324, 0.0, 5e-324, 0.1, 1.0, 1.5, 1e308, math.inf]
 
@@ -32,7 +32,11 @@ def made(request: pytest.FixtureRequest) -> Any:
         take_out=key_bytes.pure_take_out,
         members_of=key_bytes.pure_members_of,
         field=key_bytes.pure_field,
-        in_order=sorted,
+        element=key_bytes.pure_element,
+        key_record=key_bytes.pure_key_record,
+        post=key_bytes.pure_post,
+        words=key_bytes.pure_words,
+        rows_in_order=key_bytes.pure_rows_in_order,
     )
 
 
@@ -87,13 +91,56 @@ def test_a_field_has_no_time_that_does_not_fit(made: Any) -> None:
             made.field(b"name", b"value", due_ms)
 
 
-def test_keys_are_put_in_order_as_python_would(made: Any) -> None:
+def test_the_key_of_an_element_sorts_as_its_index_does(made: Any) -> None:
+    indexes = [-(2**63), -(2**32) - 1, -(2**32), -257, -1, 0, 1, 255, 2**31, 2**32, 2**63 - 1]
+    keys = [made.element(b"L", number, index) for number in (0, 1, 2**64 - 1) for index in indexes]
+    assert keys == sorted(keys) and len(set(keys)) == len(keys)
+    assert made.element(b"L", 258, -1).hex() == "4c00000000000001027fffffffffffffff"
+    assert made.element(b"L", 1, 3).hex() == "4c00000000000000018000000000000003"
+    for number, index in ((-1, 0), (2**64, 0), (1, 2**63), (1, -(2**63) - 1)):
+        with pytest.raises((OverflowError, error)):
+            made.element(b"L", number, index)
+
+
+def test_the_record_of_a_key_is_what_is_read_back(made: Any) -> None:
+    for numbers in ((1, 0, 0, 0), (255, 255, 2**64 - 1, 2**64 - 1), (5, 1, 1_800_000_000_000, 77)):
+        for name in (b"", b"name", b"\x00" * 70_000):
+            for body in (b"", b"body", b"\xff" * 70_000):
+                assert key_records.unpack(made.key_record(*numbers, name, body)) == (*numbers, name, body)
+    assert made.key_record(1, 2, 3, 258, b"na", b"body").hex() == "01020000000000000003000000000000010200000002" + (
+        b"nabody".hex()
+    )
+    for numbers in ((256, 0, 0, 0), (1, 256, 0, 0), (1, 0, 2**64, 0), (1, 0, 0, -1)):
+        with pytest.raises((OverflowError, error)):
+            made.key_record(*numbers, b"", b"")
+
+
+def test_a_post_is_what_is_read_back(made: Any) -> None:
+    for members in (0, 1, 258, 2**64 - 1):
+        for bound in (b"", b"bound", b"\xff" * 500):
+            assert ranks.unpack_post(made.post(members, bound)) == (members, bound)
+    with pytest.raises((OverflowError, error)):
+        made.post(-1, b"")
+
+
+def test_words_are_what_is_read_back(made: Any) -> None:
+    chance = random.Random(6)
+    for count in (0, 1, 2, 3, 20, 300, 70_000):
+        strings = [chance.randbytes(chance.choice((0, 1, 7, 300))) for _ in range(count)]
+        assert words.unpack(b"head" + made.words(strings), 4) == strings
+        assert made.words(tuple(strings)) == made.words(strings)
+    assert made.words([b"one", b"", b"three"]).hex() == "00000003000000030000000000000005" + b"onethree".hex()
+
+
+def test_rows_are_put_in_order_as_python_would(made: Any) -> None:
     chance = random.Random(3)
     for count in (0, 1, 2, 3, 10, 1000):
-        keys = some_bytes(chance, count)
-        before = list(keys)
-        assert made.in_order(keys) == made.in_order(dict.fromkeys(keys)) == sorted(keys)
-        assert keys == before
+        rows = {key: chance.choice((None, b"", b"value")) for key in some_bytes(chance, count)}
+        before = list(rows.items())
+        kept, gone = made.rows_in_order(rows)
+        assert kept == sorted((key, value) for key, value in before if value is not None)
+        assert gone == sorted(key for key, value in before if value is None)
+        assert list(rows.items()) == before
 
 
 def test_a_place_among_keys_is_left_or_right_of_equal_ones(made: Any) -> None:
@@ -121,8 +168,22 @@ def test_what_is_not_bytes_is_refused_by_c() -> None:
         lambda: c.field("name", b"value", 0),
         lambda: c.field(b"name", "value", 0),
         lambda: c.field(b"name", b"value", 0.0),
-        lambda: c.in_order([b"a", "b"]),
-        lambda: c.in_order(None),
+        lambda: c.element("L", 1, 1),
+        lambda: c.element(b"LL", 1, 1),
+        lambda: c.element(b"L", 1.0, 1),
+        lambda: c.element(b"L", 1, None),
+        lambda: c.element(b"L", 1),
+        lambda: c.key_record(1, 0, 0, 0, "name", b""),
+        lambda: c.key_record(1, 0, 0, 0, b"name", None),
+        lambda: c.key_record(1, 0, 0, 0.0, b"name", b""),
+        lambda: c.key_record(1, 0, 0, 0, b"name"),
+        lambda: c.post("1", b""),
+        lambda: c.post(1, "bound"),
+        lambda: c.words({b"a": b"b"}),
+        lambda: c.words([b"a", "b"]),
+        lambda: c.rows_in_order([(b"a", b"b")]),
+        lambda: c.rows_in_order({"a": b"b"}),
+        lambda: c.rows_in_order({b"a": 1}),
         lambda: c.left_of((b"a",), b"a"),
         lambda: c.right_of(["a"], b"a"),
     ):

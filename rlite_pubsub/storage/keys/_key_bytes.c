@@ -1,5 +1,5 @@
-/* Keys of records: digests, places in an order of scores, and how keys sort; and the record of a field. key_bytes.py
-   says what each promises, and does the same without a compiler.
+/* Keys of records: digests, places in an order of scores, and how keys sort; and the bytes of the records that most
+   commands write. key_bytes.py says what each promises, and does the same without a compiler.
 
    Python's own ways are for anything that hashes and compares, and cost as much as the rest of a command: ten times what
    is needed for bytes. */
@@ -14,6 +14,9 @@
 #define SCORE_BYTES 8
 #define LONG_BYTES 440
 #define FIELD_HEAD_BYTES 12
+#define KEY_HEAD_BYTES 22
+#define ELEMENT_KEY_BYTES 17
+#define WORD_HEAD_BYTES 4
 
 /* -- BLAKE2b (RFC 7693) of 16 bytes, without a key */
 
@@ -169,13 +172,30 @@ static PyObject *members_of(PyObject *unused, PyObject *places)
     return made;
 }
 
-/* -- the record of a field */
+/* -- records */
 
 static char *in_big_endian(char *bytes, uint64_t number, int size)
 {
     for (int at = size - 1; at >= 0; at--, number >>= 8)
         bytes[at] = number & 0xff;
     return bytes + size;
+}
+
+/* Whether there is such a number, of at most this many bytes; else an exception is set. */
+static int has_number(PyObject *object, int size, uint64_t *number)
+{
+    if (!PyLong_Check(object)) {
+        PyErr_SetString(PyExc_TypeError, "a number is an int");
+        return 0;
+    }
+    *number = PyLong_AsUnsignedLongLong(object);
+    if (*number == (uint64_t)-1 && PyErr_Occurred())
+        return 0;
+    if (size < 8 && *number >> 8 * size) {
+        PyErr_SetString(PyExc_OverflowError, "a number is too large for its record");
+        return 0;
+    }
+    return 1;
 }
 
 static PyObject *field(PyObject *unused, PyObject *const *args, Py_ssize_t count)
@@ -199,6 +219,110 @@ static PyObject *field(PyObject *unused, PyObject *const *args, Py_ssize_t count
     bytes = in_big_endian(bytes, name_bytes, 4);
     memcpy(bytes, PyBytes_AS_STRING(args[0]), name_bytes);
     memcpy(bytes + name_bytes, PyBytes_AS_STRING(args[1]), value_bytes);
+    return made;
+}
+
+static PyObject *element(PyObject *unused, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 || !PyBytes_Check(args[0]) || PyBytes_GET_SIZE(args[0]) != 1 || !PyLong_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "the key of an element has a byte, a number and an index");
+        return NULL;
+    }
+    uint64_t number;
+    if (!has_number(args[1], 8, &number))
+        return NULL;
+    long long index = PyLong_AsLongLong(args[2]);
+    if (index == -1 && PyErr_Occurred())
+        return NULL;
+    PyObject *made = PyBytes_FromStringAndSize(NULL, ELEMENT_KEY_BYTES);
+    if (made == NULL)
+        return NULL;
+    char *bytes = PyBytes_AS_STRING(made);
+    *bytes = *PyBytes_AS_STRING(args[0]);
+    bytes = in_big_endian(bytes + 1, number, 8);
+    in_big_endian(bytes, (uint64_t)index ^ (uint64_t)1 << 63, 8);
+    return made;
+}
+
+static PyObject *key_record(PyObject *unused, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 6 || !PyBytes_Check(args[4]) || !PyBytes_Check(args[5])) {
+        PyErr_SetString(PyExc_TypeError, "the record of a key has four numbers, a name and a body");
+        return NULL;
+    }
+    uint64_t type, flags, expires_ms, modified;
+    if (!has_number(args[0], 1, &type) || !has_number(args[1], 1, &flags) || !has_number(args[2], 8, &expires_ms) ||
+        !has_number(args[3], 8, &modified))
+        return NULL;
+    Py_ssize_t name_bytes = PyBytes_GET_SIZE(args[4]), body_bytes = PyBytes_GET_SIZE(args[5]);
+    if ((uint64_t)name_bytes > UINT32_MAX) {
+        PyErr_SetString(PyExc_OverflowError, "the name of a key is too long");
+        return NULL;
+    }
+    PyObject *made = PyBytes_FromStringAndSize(NULL, KEY_HEAD_BYTES + name_bytes + body_bytes);
+    if (made == NULL)
+        return NULL;
+    char *bytes = PyBytes_AS_STRING(made);
+    bytes = in_big_endian(bytes, type, 1);
+    bytes = in_big_endian(bytes, flags, 1);
+    bytes = in_big_endian(bytes, expires_ms, 8);
+    bytes = in_big_endian(bytes, modified, 8);
+    bytes = in_big_endian(bytes, name_bytes, 4);
+    memcpy(bytes, PyBytes_AS_STRING(args[4]), name_bytes);
+    memcpy(bytes + name_bytes, PyBytes_AS_STRING(args[5]), body_bytes);
+    return made;
+}
+
+static PyObject *post(PyObject *unused, PyObject *const *args, Py_ssize_t count)
+{
+    uint64_t members;
+    if (count != 2 || !PyBytes_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "a post has a count and a bound");
+        return NULL;
+    }
+    if (!has_number(args[0], 8, &members))
+        return NULL;
+    Py_ssize_t size = PyBytes_GET_SIZE(args[1]);
+    PyObject *made = PyBytes_FromStringAndSize(NULL, 8 + size);
+    if (made == NULL)
+        return NULL;
+    memcpy(in_big_endian(PyBytes_AS_STRING(made), members, 8), PyBytes_AS_STRING(args[1]), size);
+    return made;
+}
+
+static PyObject *words(PyObject *unused, PyObject *strings)
+{
+    if (!PyList_Check(strings) && !PyTuple_Check(strings)) {
+        PyErr_SetString(PyExc_TypeError, "words are a list or a tuple");
+        return NULL;
+    }
+    PyObject **each = PySequence_Fast_ITEMS(strings);
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(strings);
+    int are_short = (uint64_t)count <= UINT32_MAX;
+    size_t size = WORD_HEAD_BYTES;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        if (!PyBytes_Check(each[at])) {
+            PyErr_SetString(PyExc_TypeError, "all words are bytes");
+            return NULL;
+        }
+        are_short &= (uint64_t)PyBytes_GET_SIZE(each[at]) <= UINT32_MAX;
+        size += WORD_HEAD_BYTES + PyBytes_GET_SIZE(each[at]);
+    }
+    if (!are_short) {
+        PyErr_SetString(PyExc_OverflowError, "a word is too long");
+        return NULL;
+    }
+    PyObject *made = PyBytes_FromStringAndSize(NULL, size);
+    if (made == NULL)
+        return NULL;
+    char *head = in_big_endian(PyBytes_AS_STRING(made), count, WORD_HEAD_BYTES);
+    char *bytes = head + WORD_HEAD_BYTES * count;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        Py_ssize_t word_bytes = PyBytes_GET_SIZE(each[at]);
+        head = in_big_endian(head, word_bytes, WORD_HEAD_BYTES);
+        memcpy(bytes, PyBytes_AS_STRING(each[at]), word_bytes);
+        bytes += word_bytes;
+    }
     return made;
 }
 
@@ -271,19 +395,42 @@ static int by_bytes(const void *left, const void *right)
     return compared(*(PyObject *const *)left, *(PyObject *const *)right);
 }
 
-static PyObject *in_order(PyObject *unused, PyObject *keys)
+static int by_keys(const void *left, const void *right)
 {
-    PyObject *made = PySequence_List(keys);
-    if (made == NULL)
+    return compared(PyTuple_GET_ITEM(*(PyObject *const *)left, 0), PyTuple_GET_ITEM(*(PyObject *const *)right, 0));
+}
+
+static PyObject *rows_in_order(PyObject *unused, PyObject *rows)
+{
+    if (!PyDict_Check(rows)) {
+        PyErr_SetString(PyExc_TypeError, "rows are a dictionary");
         return NULL;
-    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(made); at++)
-        if (!PyBytes_Check(PyList_GET_ITEM(made, at))) {
-            Py_DECREF(made);
-            PyErr_SetString(PyExc_TypeError, "all are bytes");
-            return NULL;
+    }
+    PyObject *kept = PyList_New(0), *gone = PyList_New(0), *key, *value;
+    Py_ssize_t at = 0;
+    int failed = kept == NULL || gone == NULL;
+    while (!failed && PyDict_Next(rows, &at, &key, &value)) {
+        if (!PyBytes_Check(key) || (value != Py_None && !PyBytes_Check(value))) {
+            PyErr_SetString(PyExc_TypeError, "keys and values of rows are bytes");
+            failed = 1;
+        } else if (value == Py_None)
+            failed = PyList_Append(gone, key) < 0;
+        else {
+            PyObject *row = PyTuple_Pack(2, key, value);
+            failed = row == NULL || PyList_Append(kept, row) < 0;
+            Py_XDECREF(row);
         }
-    if (PyList_GET_SIZE(made) > 1)
-        qsort(((PyListObject *)made)->ob_item, PyList_GET_SIZE(made), sizeof(PyObject *), by_bytes);
+    }
+    PyObject *made = NULL;
+    if (!failed) {
+        if (PyList_GET_SIZE(kept) > 1)
+            qsort(((PyListObject *)kept)->ob_item, PyList_GET_SIZE(kept), sizeof(PyObject *), by_keys);
+        if (PyList_GET_SIZE(gone) > 1)
+            qsort(((PyListObject *)gone)->ob_item, PyList_GET_SIZE(gone), sizeof(PyObject *), by_bytes);
+        made = PyTuple_Pack(2, kept, gone);
+    }
+    Py_XDECREF(kept);
+    Py_XDECREF(gone);
     return made;
 }
 
@@ -296,7 +443,11 @@ static PyMethodDef methods[] = {
     {"right_of", (PyCFunction)(void (*)(void))right_of, METH_FASTCALL, NULL},
     {"put_in", (PyCFunction)(void (*)(void))put_in, METH_FASTCALL, NULL},
     {"take_out", (PyCFunction)(void (*)(void))take_out, METH_FASTCALL, NULL},
-    {"in_order", in_order, METH_O, NULL},
+    {"element", (PyCFunction)(void (*)(void))element, METH_FASTCALL, NULL},
+    {"key_record", (PyCFunction)(void (*)(void))key_record, METH_FASTCALL, NULL},
+    {"post", (PyCFunction)(void (*)(void))post, METH_FASTCALL, NULL},
+    {"words", words, METH_O, NULL},
+    {"rows_in_order", rows_in_order, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -16,18 +16,18 @@ from mypy_extensions import i64
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.keys import key_bytes
 
 MIDDLE: Final = 1 << 63
 """What the store has for 0."""
-_KEY: Final = Struct(">cQII")
-_pack_key: Final = _KEY.pack
+_element: Final = key_bytes.element
 _NUMBER: Final = Struct(">cQ")
 _HALF: Final = 1 << 31  # of MIDDLE's upper 32 bits
 
 
 def key(number: int, index: int) -> bytes:
     """Return the key of an element; its record is the element itself."""
-    return _pack_key(databases.ELEMENTS, number, (index >> 32) + _HALF, index & 0xFFFFFFFF)
+    return _element(databases.ELEMENTS, number, index)
 
 
 def _index_of(key: bytes) -> int:

@@ -1,10 +1,11 @@
-"""The bytes of keys, their order, and the record of a field. In a compiled package this is _key_bytes.c; otherwise the
-hashlib, struct and bisect modules."""
+"""The bytes of keys, their order, and the bytes of the records that most commands write. In a compiled package this is
+_key_bytes.c; otherwise the hashlib, struct and bisect modules."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import cache
 from hashlib import blake2b
 from struct import Struct
 from typing import Final
@@ -15,6 +16,10 @@ LONG_BYTES: Final = 440
 """How much of a longer member its place has; its digest follows, and then the member itself."""
 _SCORE: Final = Struct(">d")
 _FIELD: Final = Struct(">QI")
+_ELEMENT: Final = Struct(">cQQ")
+_MIDDLE: Final = 1 << 63
+_KEY_HEAD: Final = Struct(">BBQQI")
+_COUNT: Final = Struct(">Q")
 _OTHER_BITS: Final = bytes(range(255, -1, -1))
 """For each byte the one with all bits inverted."""
 
@@ -35,6 +40,34 @@ def pure_members_of(places: list[bytes]) -> list[bytes]:
 
 def pure_field(name: bytes, value: bytes, due_ms: int) -> bytes:
     return _FIELD.pack(due_ms, len(name)) + name + value
+
+
+def pure_element(database: bytes, number: int, index: int) -> bytes:
+    return _ELEMENT.pack(database, number, index + _MIDDLE)
+
+
+def pure_key_record(type: int, flags: int, expires_ms: int, modified: int, name: bytes, body: bytes) -> bytes:
+    return _KEY_HEAD.pack(type, flags, expires_ms, modified, len(name)) + name + body
+
+
+def pure_post(members: int, bound: bytes) -> bytes:
+    return _COUNT.pack(members) + bound
+
+
+@cache
+def lengths(count: int) -> Struct:
+    """Return the form of the head of this many words."""
+    return Struct(f">{count + 1}I")
+
+
+def pure_words(strings: list[bytes] | tuple[bytes, ...]) -> bytes:
+    count = len(strings)
+    return lengths(count).pack(count, *map(len, strings)) + b"".join(strings)
+
+
+def pure_rows_in_order(rows: dict[bytes, bytes | None]) -> tuple[list[tuple[bytes, bytes]], list[bytes]]:
+    kept = [(key, value) for key, value in rows.items() if value is not None]
+    return sorted(kept), sorted(key for key, value in rows.items() if value is None)
 
 
 def pure_take_out(words: list[bytes], word: bytes) -> bool:
@@ -61,16 +94,28 @@ put_in: Callable[[list[bytes], bytes], None]
 """Adds one to these, which are in order and stay so."""
 take_out: Callable[[list[bytes], bytes], bool]
 """Removes one; returns whether it was there."""
-in_order: Callable[[Iterable[bytes]], list[bytes]]
-"""Returns them in order; they are distinct."""
+element: Callable[[bytes, int, int], bytes]
+"""The key of an element of a list: a database's byte, the list's number, and an index, which counts from the middle of
+what 64 bits can say."""
+key_record: Callable[[int, int, int, int, bytes, bytes], bytes]
+"""The record of a key: its type, flags, when it expires, the transaction that wrote it, its name, its body."""
+post: Callable[[int, bytes], bytes]
+"""A word of a sorted set's order: how many members a node has, and its bound."""
+words: Callable[[list[bytes] | tuple[bytes, ...]], bytes]
+"""Strings in one record: how many there are, the length of each, the strings."""
+rows_in_order: Callable[[dict[bytes, bytes | None]], tuple[list[tuple[bytes, bytes]], list[bytes]]]
+"""Returns the rows that have a value, and the keys of those that have None, both in the order of keys."""
 try:
     from rlite_pubsub.storage.keys import _key_bytes
 except ImportError:
-    digest, place, left_of, right_of, in_order = pure_digest, pure_place, bisect_left, bisect_right, sorted
+    digest, place, left_of, right_of = pure_digest, pure_place, bisect_left, bisect_right
     put_in, take_out = insort, pure_take_out
-    members_of, field = pure_members_of, pure_field
+    members_of, field, element, key_record = pure_members_of, pure_field, pure_element, pure_key_record
+    post, words, rows_in_order = pure_post, pure_words, pure_rows_in_order
 else:
-    digest, place, in_order = _key_bytes.digest, _key_bytes.place, _key_bytes.in_order
+    digest, place = _key_bytes.digest, _key_bytes.place
     left_of, right_of = _key_bytes.left_of, _key_bytes.right_of
     put_in, take_out = _key_bytes.put_in, _key_bytes.take_out
     members_of, field = _key_bytes.members_of, _key_bytes.field
+    element, key_record, post = _key_bytes.element, _key_bytes.key_record, _key_bytes.post
+    words, rows_in_order = _key_bytes.words, _key_bytes.rows_in_order

@@ -22,6 +22,7 @@ from rlite_pubsub.storage.keys.rows import Rows
 _left_of: Final = key_bytes.left_of  # compiled code finds its own names without a look-up
 _right_of: Final = key_bytes.right_of
 _put_in: Final = key_bytes.put_in
+_rows_in_order: Final = key_bytes.rows_in_order
 _take_out: Final = key_bytes.take_out
 _MOST_BYTES: Final = ranks.MOST_BYTES
 _WORD_BYTES: Final = ranks.WORD_BYTES
@@ -290,17 +291,14 @@ class Order:
         gone, self._gone = self._gone, []
         for key in gone:
             txn.delete(key)
-        records: dict[bytes, bytes] = {}
+        records: dict[bytes, bytes | None] = {}
         for node in changed:
             node.is_changed = False
             if not node.is_gone:
                 node.is_stored = True
                 records[self._key(node)] = node.packed()
-        if len(records) == 1:
-            for key, value in records.items():
-                txn.put(key, value)
-        elif records:
-            txn.cursor().putmulti([(key, records[key]) for key in key_bytes.in_order(records)])
+        if records:
+            txn.cursor().putmulti(_rows_in_order(records)[0])
 
     def let_go(self) -> None:
         """Drop all nodes from memory. All must have been written."""

@@ -45,7 +45,7 @@ _COUNT: Final = Struct(">Q")
 PREFIX_BYTES: Final = _LEVEL.size
 """The size of what `prefix` makes."""
 _pack_level: Final = _LEVEL.pack
-_pack_count: Final = _COUNT.pack
+_post: Final = key_bytes.post
 _place: Final = key_bytes.place
 _OTHER_BITS: Final = bytes(range(255, -1, -1))
 
@@ -94,7 +94,7 @@ def between(left: bytes, right: bytes) -> bytes:
 
 def pack_post(members: int, bound: bytes) -> bytes:
     """Return a node's word for one below."""
-    return _pack_count(members) + bound
+    return _post(members, bound)
 
 
 def unpack_post(word: bytes) -> tuple[int, bytes]:

@@ -16,7 +16,7 @@ from rlite_pubsub.storage.keys import key_bytes
 
 _MOST_BYTES: Final = 4 << 20
 """The bytes of one collection that wait to be written, at most: a script or a transaction may go on for long."""
-_in_order: Final = key_bytes.in_order
+_rows_in_order: Final = key_bytes.rows_in_order
 _ROW_BYTES: Final = 200
 """About how much memory one takes beside its value."""
 
@@ -64,13 +64,9 @@ class Rows:
             return
         self._changed = {}
         self._bytes = 0
-        kept: list[tuple[bytes, bytes]] = []
-        for key in _in_order(changed):
-            value = changed[key]
-            if value is None:
-                txn.delete(key)
-            else:
-                kept.append((key, value))
+        kept, gone = _rows_in_order(changed)
+        for key in gone:
+            txn.delete(key)
         if len(kept) == 1:
             key, value = kept[0]
             txn.put(key, value)

@@ -5,29 +5,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
 from struct import Struct
 from typing import Final
 
+from rlite_pubsub.storage.keys import key_bytes
+
 _COUNT: Final = Struct(">I")
+_words: Final = key_bytes.words
 
 
-@cache
-def _lengths(count: int) -> Struct:
-    return Struct(f">{count + 1}I")
-
-
-def pack(words: Sequence[bytes]) -> bytes:
+def pack(words: list[bytes] | tuple[bytes, ...]) -> bytes:
     """Pack strings into one."""
-    count = len(words)
-    return _lengths(count).pack(count, *map(len, words)) + b"".join(words)
+    return _words(words)
 
 
 def unpack(packed: bytes, at: int) -> list[bytes]:
     """Return the strings from `at` to the end."""
     count = _COUNT.unpack_from(packed, at)[0]
-    head = _lengths(count)
+    head = key_bytes.lengths(count)
     words = []
     start = at + head.size
     for length in head.unpack_from(packed, at)[1:]:
