@@ -28,7 +28,7 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
     """A table, and one for each command below it."""
     rows = [_row(action) for action in parser._actions if _is_shown(action)]
     if rows:
-        yield from ("| argument | what it says |", "|---|---|", *rows, "")
+        yield from ("| argument | meaning |", "|---|---|", *rows, "")
     for word, one in _subparsers(parser).items():
         yield f"`{parser.prog.removeprefix('rlite-pubsub ')} {word}`: {_cell(one.description or '')}"
         yield ""

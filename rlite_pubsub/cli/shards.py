@@ -30,21 +30,28 @@ def shard(parser: argparse.ArgumentParser) -> None:
         f"rlite_pubsub.Queue, find each key by themselves. The servers' password may come from {PASSWORD}."
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    create = actions.add_parser("create", help="make servers one whole", description="Make servers one whole.")
-    create.add_argument("members", nargs="+", metavar="HOST:PORT", help="as clients reach them")
+    create = actions.add_parser(
+        "create",
+        help="make one sharded store of several servers",
+        description="Make one sharded store of several servers.",
+    )
+    create.add_argument("members", nargs="+", metavar="HOST:PORT", help="where clients reach them")
     create.set_defaults(run=_create)
-    add = actions.add_parser("add", help="add members, or say where members are now")
+    what = "Add empty members, or announce the new address of a member."
+    add = actions.add_parser("add", help="add members, or announce a new address", description=what)
     add.add_argument("at", metavar="HOST:PORT", help="any member")
-    add.add_argument("members", nargs="+", metavar="HOST:PORT", help="those to be added")
+    add.add_argument("members", nargs="+", metavar="HOST:PORT", help="the members to add")
     add.set_defaults(run=_add)
-    move = actions.add_parser("move", help="move queues and other keys, or slots, to a member")
+    what = "Move queues and other keys, or slots, to a member."
+    move = actions.add_parser("move", help="move queues and other keys, or slots, to a member", description=what)
     move.add_argument("at", metavar="HOST:PORT", help="any member")
-    move.add_argument("to", metavar="TO", help="HOST:PORT of the member that is to have them")
-    move.add_argument("keys", nargs="*", metavar="KEY", help="with all keys of the same slot")
+    move.add_argument("to", metavar="TO", help="HOST:PORT of the member that gets them")
+    move.add_argument("keys", nargs="*", metavar="KEY", help="a key; all keys of its slot move, too")
     move.add_argument("--slot", type=int, action="append", default=[], metavar="N", help="a slot, by its number")
     _add_wait(move)
     move.set_defaults(run=_move)
-    rebalance = actions.add_parser("rebalance", help="have all members have as many slots")
+    what = "Give all members the same number of slots."
+    rebalance = actions.add_parser("rebalance", help="give all members the same number of slots", description=what)
     rebalance.add_argument("at", metavar="HOST:PORT", help="any member")
     _add_wait(rebalance)
     rebalance.set_defaults(run=_rebalance)

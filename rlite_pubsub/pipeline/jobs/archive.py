@@ -53,7 +53,7 @@ class Archive(Selection):
     to: str = option("the folder, or a URL that Spark writes to", metavar="FOLDER")
     checkpoint: str | None = option("where it stores its progress (default: TO/_checkpoint)", default=None)
     follow: bool = option("go on as entries come, until interrupted", default=False)
-    every_ms: int = option("… and write this often", default=60_000, read=age_ms, word="every", metavar="AGE")
+    every_ms: int = option("with --follow: write this often", default=60_000, read=age_ms, word="every", metavar="AGE")
     batch_entries: int = option("the most entries at once", default=_BATCH_ENTRIES, read=count)
     columns: tuple[str, ...] = option(
         "of topic, id, ms, seq, timestamp, key, value, headers (default: all)", default=COLUMNS, read=_columns

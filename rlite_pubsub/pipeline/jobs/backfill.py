@@ -42,7 +42,7 @@ class Backfill(ServerOptions):
     topic: str | None = option("the topic (default: the column `topic`)", default=None)
     format: str | None = option("parquet, json (a line each) or csv (default: by the name)", default=None, read=_format)
     value: str | None = option("the column that is the value, where not every column is a field", default=None)
-    key: str | None = option("… and the one that is the key", default=None)
+    key: str | None = option("the column that is the key", default=None)
     id: str | None = option("the column with ids (ms-seq), which must increase", default=None)
     time: str | None = option(
         "the column with times, from which ids are made, in order", default=None, metavar="COLUMN"

@@ -44,7 +44,7 @@ class Compact(TopicOptions):
     target_bytes: int = option(
         "about how many bytes the file of a new block has at most", default=128 << 20, read=size_bytes, metavar="SIZE"
     )
-    target_entries: int = option("… and how many entries", default=10_000_000, read=count, metavar="COUNT")
+    target_entries: int = option("the most entries of a new block", default=10_000_000, read=count, metavar="COUNT")
     min_tasks: int = option(
         "the least number of tasks, each with a block of its own, if there is enough for all",
         default=2,

@@ -37,7 +37,7 @@ class Replay(Selection):
     """What is replayed to where, and how fast."""
 
     to: str | None = option("the target topic, if one topic is replayed", default=None, metavar="TOPIC")
-    prefix: str = option("… or a prefix for the names of all", default="")
+    prefix: str = option("a prefix for the names of the target topics, if several are replayed", default="")
     to_url: str | None = option("the target's server (default: the same)", default=None, is_secret=True, metavar="URL")
     to_password_file: str | None = option("a file that holds its password", default=None, metavar="FILE")
     where: str | None = option(

@@ -48,7 +48,7 @@ class Stats(Selection):
         "length of a window: 10s, 1m, 1h (default: about 200 of them)", default=None, read=age_ms, word="window"
     )
     time_field: str | None = option("the field with the producer's time, a number", default=None, metavar="FIELD")
-    time_unit: str = option("… in s, ms (default), us or ns since 1970", default="ms", read=_unit)
+    time_unit: str = option("the unit of that field: s, ms (default), us or ns since 1970", default="ms", read=_unit)
     to: str | None = option("write the windows there as Parquet", default=None, metavar="FOLDER")
     report: str | None = option("write a page with plots there", default=None, metavar="FILE.html")
 
@@ -140,9 +140,7 @@ def lags(client: Any, names: dict[str, bytes]) -> list[Lag]:
     for text, name in names.items():
         for told in client.xinfo_groups(name):
             known = {_text(key): value for key, value in told.items()}
-            found.append(
-                Lag(text, _text(known["name"]), known["lag"], known["pending"], known["consumers"])
-            )
+            found.append(Lag(text, _text(known["name"]), known["lag"], known["pending"], known["consumers"]))
     return found
 
 
