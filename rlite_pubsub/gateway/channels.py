@@ -1,7 +1,8 @@
 """Channels over HTTP, and who subscribes: published to, listed, and followed live.
 
-A stream of a retained channel has ids, and goes on behind one (streams/retained_streams.py). Other streams have none:
-what was published before them is nowhere.
+A stream of a retained channel has ids, and resumes behind one (streams/retained_streams.py). Other streams have none.
+What was published before them is nowhere, or, for patterns, in many topics, whose ids have no order among each other. A
+stream of patterns therefore begins with a position that is a time: a reader that comes back with it is told (law 8).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from rlite_pubsub.gateway.streams.streams import LATEST
 from rlite_pubsub.gateway.topics import LAST_EVENT_ID, SINCE, last_event_id
 from rlite_pubsub.protocol.replies import Reply
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, Kind
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.stats.channel_rates import ChannelRates
@@ -122,6 +124,7 @@ class ChannelsResource:
         streams: ChannelStreams,
         retained_streams: RetainedStreams,
         turn_soon: Callable[[], None],
+        now_ms: Callable[[], int],
     ) -> None:
         self._hub = hub
         self._channel_rates = channel_rates
@@ -129,6 +132,7 @@ class ChannelsResource:
         self._streams = streams
         self._retained_streams = retained_streams
         self._turn_soon = turn_soon
+        self._now_ms = now_ms
 
     # -- lists
 
@@ -139,20 +143,24 @@ class ChannelsResource:
         about="Without `pattern` a page of the channels that any connection to any process of the store subscribes "
         "to, sorted by "
         f"name, and how many patterns have subscribers. With it a stream of everything published to matching "
-        f"channels. {_SEVERAL_STREAMED}",
-        parameters=(MATCH, AFTER, COUNT, SORT, RATES, PATTERN, ENCODING),
+        f"channels. {_SEVERAL_STREAMED} It has no place that a reader could come back to: one that does, or asks for "
+        "what was published before, gets a `gap` event first.",
+        parameters=(MATCH, AFTER, COUNT, SORT, RATES, PATTERN, ENCODING, SINCE, LAST_EVENT_ID),
         answers={"application/json": page("channels", _HELD, patterns=NUMBER, total=NUMBER), STREAM: SENT},
     )
     async def _list(self, request: Request) -> object:
         patterns = PATTERN.of(request.query)
         if len(patterns) > MAX_NAMES:
             raise Problem(400, "Too many patterns", f"A stream may have at most {MAX_NAMES} patterns.")
-        asked, encoding = _asked(request.query), ENCODING.of(request.query)
+        wanted, encoding = _asked(request.query), ENCODING.of(request.query)
         if patterns:
-            await self._streams.serve(PATTERNS, [pattern.encode() for pattern in patterns], encoding, request)
+            asked, since = last_event_id(request, LAST_EVENT_ID.of(request.query)), SINCE.of(request.query)
+            preface = _said_to_late(asked, since) + sse.position(b"%d-0" % self._now_ms())
+            names = [pattern.encode() for pattern in patterns]
+            await self._streams.serve(PATTERNS, names, encoding, request, preface)
             return None
         patterns_held = await self._asking.ask(request, b"pubsub", b"numpat")
-        return {**self._held(CHANNELS, "channels", asked), "patterns": patterns_held}
+        return {**self._held(CHANNELS, "channels", wanted), "patterns": patterns_held}
 
     @serves(
         "GET",
@@ -237,9 +245,13 @@ class ChannelsResource:
         asked = last_event_id(request, LAST_EVENT_ID.of(query))
         if not request.is_head and await self._retained_streams.can_serve(request):
             return await self._retained_streams.serve(request, encoding, asked, since)
-        is_past = since is not None if asked is None else asked not in LATEST
-        gap = sse.gap({"reason": "not retained", "last_event_id": asked}) if is_past else b""
-        await self._streams.serve(CHANNELS, [request.target.name], encoding, request, gap)
+        await self._streams.serve(CHANNELS, [request.target.name], encoding, request, _said_to_late(asked, since))
+
+
+def _said_to_late(asked: str | None, since: Id | None) -> bytes:
+    """A gap event for a reader that asks for what was published before, where nothing of it can be told."""
+    is_past = since is not None if asked is None else asked not in LATEST
+    return sse.gap({"reason": "not retained", "last_event_id": asked}) if is_past else b""
 
 
 class SubscribersResource:
@@ -287,4 +299,3 @@ def _told(entry: Reply, now_ms: int) -> dict[str, object]:
         if field in told:
             told[field] = bool(told[field])
     return told
-

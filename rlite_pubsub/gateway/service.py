@@ -92,7 +92,13 @@ class Gateway:
         resources = (
             EventsResource(self.posting, self.streams),
             ChannelsResource(
-                engine.hub, engine.channel_rates, asking, self._channel_streams, retained_streams, turn_soon
+                engine.hub,
+                engine.channel_rates,
+                asking,
+                self._channel_streams,
+                retained_streams,
+                turn_soon,
+                keyspace.clock_ms,
             ),
             TopicsResource(self.posting, asking, self._topic_streams),
             GroupsResource(keyspace, asking, turn_soon),

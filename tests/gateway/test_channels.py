@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
@@ -231,6 +232,27 @@ def test_who_asks_an_unretained_channel_for_the_past_is_told_that_there_is_none(
     source = follow(server, "/c?last_event_id=latest")
     server.redis().publish("c", "x")
     assert source.next() == ("message", "", "x")
+
+
+def test_reader_of_patterns_that_comes_back_is_told_that_it_has_missed_what_was_published(serve: Serve) -> None:
+    server = serve("--retain", "news.* 7d")
+    began_ms = int(time.time() * 1000)
+    source = follow(server, "?pattern=news.*")
+    server.redis().publish("news.a", "1")
+    first = source.next()
+    ms = int(first.id.removesuffix("-0"))
+    assert json.loads(first.data)["data"] == "1" and began_ms <= ms <= int(time.time() * 1000)
+    source.close()
+    server.redis().publish("news.a", "2")
+    source = EventSource(server.http_port, last_id=first.id, path="/api/channels?pattern=news.*")
+    gap = source.next()
+    assert gap.type == "gap" and json.loads(gap.data) == {"reason": "not retained", "last_event_id": first.id}
+    server.redis().publish("news.a", "3")
+    assert json.loads(source.next().data)["data"] == "3"
+    # and each channel has what was missed, from when the first stream began
+    again = follow(server, f"/news.a?since={ms}")
+    assert [each.data for each in again.take(3)] == ["1", "2", "3"]
+    assert follow(server, "?pattern=news.*&since=10m").next().type == "gap"
 
 
 def test_stream_ends_where_its_channel_is_retained_no_longer_and_comes_back_without_ids(serve: Serve) -> None:
