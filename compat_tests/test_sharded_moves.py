@@ -20,7 +20,7 @@ from compat_tests.servers import SocketServer
 from compat_tests.wholes import OURS, ROOT, Ours, shard
 from rlite_pubsub.engine.shards.slots import slot_of
 from rlite_pubsub.queues import Queue
-from rlite_pubsub.queues.route import QueueRoute
+from rlite_pubsub.topics.route import MemberRoute
 
 LOST = (redis.ConnectionError, redis.TimeoutError, OSError)
 QUEUE = "jobs"
@@ -74,9 +74,9 @@ class History:
         self._urls = [f"redis://127.0.0.1:{port}/0" for port in whole.ports]
         with Queue(self._urls[0], QUEUE) as queue:
             queue.create_subscriber("popper")
-            route = QueueRoute(redis.Redis.from_url(self._urls[0]))
+            route = MemberRoute(self._urls[0])
             route.ask("XGROUP", "CREATE", QUEUE, "group", "0")
-            route.close(also_client=True)
+            route.close()
         works = (self._push, self._pop, self._work)
         self._threads = [
             threading.Thread(target=self._run, args=pair) for pair in zip(works, self._urls, strict=True)
@@ -117,7 +117,7 @@ class History:
                     return
 
     def _work(self, url: str) -> None:
-        route = QueueRoute(redis.Redis.from_url(url))
+        route = MemberRoute(url)
         start = "0"  # what was delivered, and whose delivery it has not heard of, first
         while True:
             try:
@@ -137,7 +137,7 @@ class History:
                 self.lost_reads += 1
                 start = "0"
                 time.sleep(0.01)
-        route.close(also_client=True)
+        route.close()
 
     def grow(self, count: int) -> None:
         """Until so many more have been pushed, popped and done."""

@@ -307,7 +307,9 @@ class Engine:
         self.quiet = not self.monitors and self.pause.scope is None and self.slowlog.coarse
         if self.scripts.refusal is not None:
             self.quiet = False  # all but a few commands are refused
-        if self.sharding.directory is not None:
+        is_sharded = self.sharding.directory is not None
+        self.settings.adopt("cluster-enabled", is_sharded)
+        if is_sharded:
             self.quiet = False  # whose keys belong to others
         if self.outgoing.is_on:
             self.quiet = False  # each command is shown to them

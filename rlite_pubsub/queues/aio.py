@@ -14,12 +14,13 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Any
 
-from rlite_pubsub.queues.aio_route import QueueRoute
+from redis.exceptions import ResponseError
+
 from rlite_pubsub.queues.codec import BYTES, Codec, CodecName, codec_of
-from rlite_pubsub.queues.errors import NoSuchSubscriber
+from rlite_pubsub.queues.errors import NoSuchSubscriber, explained
 from rlite_pubsub.queues.item import Item, Start, item_of, start_of
 from rlite_pubsub.queues.requests import WAIT_MS, SubscriberStatus, names_in, statuses_of, subscriber_id, take_words
-from rlite_pubsub.topics.aio import Where, client_of
+from rlite_pubsub.topics.aio_route import AsyncMemberRoute, Where
 from rlite_pubsub.topics.entry import text
 
 
@@ -33,9 +34,7 @@ class Queue:
         self, where: Where, name: str | bytes, *, create: bool = True, codec: CodecName = "bytes", **options: Any
     ) -> None:
         self.codec = codec_of(codec)
-        client = client_of(where, **options)
-        self._owns_client = client is not where
-        self._route = QueueRoute(client)
+        self._route = AsyncMemberRoute(where, **options)
         self._creates = create
         self.name = name
 
@@ -76,7 +75,7 @@ class Queue:
 
     async def aclose(self) -> None:
         """Let go of the client, if it is the queue's own. Everything stays where it is."""
-        await self._route.aclose(also_client=self._owns_client)
+        await self._route.aclose()
 
     async def __aenter__(self) -> Queue:
         return await self.open()
@@ -87,7 +86,7 @@ class Queue:
         await self.aclose()
 
     async def _do(self, *words: Any) -> Any:
-        return await self._route.ask(*words)
+        return await _ask(self._route, *words)
 
 
 class Subscriber:
@@ -95,15 +94,15 @@ class Subscriber:
 
     def __init__(
         self,
-        route: QueueRoute,
+        route: AsyncMemberRoute,
         queue: str | bytes,
         name: str | bytes,
         codec: Codec = BYTES,
         *,
-        owns_client: bool = False,
+        owns_route: bool = False,
     ) -> None:
         self._route = route
-        self._owns_client = owns_client
+        self._owns_route = owns_route
         self.queue = queue
         self.name = name
         self.codec = codec
@@ -153,8 +152,8 @@ class Subscriber:
 
     async def aclose(self) -> None:
         """Let go of the client, if it is the subscriber's own. Its place stays."""
-        if self._owns_client:
-            await self._route.aclose(also_client=True)
+        if self._owns_route:
+            await self._route.aclose()
 
     async def __aenter__(self) -> Subscriber:
         return self
@@ -169,12 +168,19 @@ class Subscriber:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left_ms = None if deadline is None else int((deadline - time.monotonic()) * 1000)
-            reply = await self._route.ask(*take_words(self.queue, self.name, count, left_ms))
+            reply = await _ask(self._route, *take_words(self.queue, self.name, count, left_ms))
             if reply or (left_ms is not None and left_ms <= WAIT_MS):
                 return reply
 
     async def _do(self, command: str, *options: Any) -> Any:
-        return await self._route.ask(command, self.queue, self.name, *options)
+        return await _ask(self._route, command, self.queue, self.name, *options)
+
+
+async def _ask(route: AsyncMemberRoute, *words: Any) -> Any:
+    try:
+        return await route.ask(*words)
+    except ResponseError as refusal:
+        raise explained(refusal) from None
 
 
 async def create_queue(where: Where, name: str | bytes, **options: Any) -> Queue:
@@ -207,16 +213,15 @@ async def get_queue(
 async def get_subscriber(where: Where, id: str, **options: Any) -> Subscriber:
     """The subscriber with this id, wherever that was made; its queue's keywords. Raises as `get_queue`."""
     queue = await get_queue(where, subscriber=id, **options)
-    return Subscriber(queue._route, queue.name, names_in(id)[1], queue.codec, owns_client=queue._owns_client)
+    return Subscriber(queue._route, queue.name, names_in(id)[1], queue.codec, owns_route=True)
 
 
 async def list_queues(where: Where, **options: Any) -> list[str]:
     """The names of all queues; of all members', where they are sharded."""
-    client = client_of(where, **options)
-    route = QueueRoute(client)
+    route = AsyncMemberRoute(where, **options)
     try:
         members = await route.members()
         names = [await member.execute_command("QUEUE.LIST") for member in members]  # type: ignore[no-untyped-call]
         return sorted({text(name) for each in names for name in each})
     finally:
-        await route.aclose(also_client=client is not where)
+        await route.aclose()

@@ -11,10 +11,9 @@ from rlite_pubsub.queues.codec import CodecName, codec_of
 from rlite_pubsub.queues.errors import NoSuchSubscriber, explained
 from rlite_pubsub.queues.item import Start, start_of
 from rlite_pubsub.queues.requests import SubscriberStatus, names_in, statuses_of
-from rlite_pubsub.queues.route import QueueRoute
 from rlite_pubsub.queues.subscriber import Subscriber
 from rlite_pubsub.topics.entry import text
-from rlite_pubsub.topics.subscription import Where, client_of
+from rlite_pubsub.topics.route import MemberRoute, Where
 
 
 class Queue:
@@ -28,9 +27,7 @@ class Queue:
         self, where: Where, name: str | bytes, *, create: bool = True, codec: CodecName = "bytes", **options: Any
     ) -> None:
         self.codec = codec_of(codec)
-        client = client_of(where, **options)
-        self._owns_client = client is not where
-        self._route = QueueRoute(client)
+        self._route = MemberRoute(where, **options)
         self.name = name
         try:
             if create:
@@ -69,7 +66,7 @@ class Queue:
 
     def close(self) -> None:
         """Let go of the client, if it is the queue's own. Everything stays where it is."""
-        self._route.close(also_client=self._owns_client)
+        self._route.close()
 
     def __enter__(self) -> Queue:
         return self
@@ -108,16 +105,15 @@ def get_queue(where: Where, name: str | bytes | None = None, *, subscriber: str 
 def get_subscriber(where: Where, id: str, **options: Any) -> Subscriber:
     """The subscriber with this id, wherever that was made; its queue's keywords. Raises as `get_queue`."""
     queue = get_queue(where, subscriber=id, **options)
-    return Subscriber(queue._route, queue.name, names_in(id)[1], queue.codec, owns_client=queue._owns_client)
+    return Subscriber(queue._route, queue.name, names_in(id)[1], queue.codec, owns_route=True)
 
 
 def list_queues(where: Where, **options: Any) -> list[str]:
     """The names of all queues; of all members', where they are sharded."""
-    client = client_of(where, **options)
-    route = QueueRoute(client)
+    route = MemberRoute(where, **options)
     try:
         members = route.members()
         names = [member.execute_command("QUEUE.LIST") for member in members]  # type: ignore[no-untyped-call]
         return sorted({text(name) for each in names for name in each})
     finally:
-        route.close(also_client=client is not where)
+        route.close()

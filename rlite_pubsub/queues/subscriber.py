@@ -13,7 +13,7 @@ from rlite_pubsub.queues.codec import BYTES, Codec
 from rlite_pubsub.queues.errors import explained
 from rlite_pubsub.queues.item import Item, item_of
 from rlite_pubsub.queues.requests import WAIT_MS, subscriber_id, take_words
-from rlite_pubsub.queues.route import QueueRoute
+from rlite_pubsub.topics.route import MemberRoute
 
 
 class Subscriber:
@@ -21,15 +21,15 @@ class Subscriber:
 
     def __init__(
         self,
-        route: QueueRoute,
+        route: MemberRoute,
         queue: str | bytes,
         name: str | bytes,
         codec: Codec = BYTES,
         *,
-        owns_client: bool = False,
+        owns_route: bool = False,
     ) -> None:
         self._route = route
-        self._owns_client = owns_client
+        self._owns_route = owns_route
         self.queue = queue
         self.name = name
         self.codec = codec
@@ -79,8 +79,8 @@ class Subscriber:
 
     def close(self) -> None:
         """Let go of the client, if it is the subscriber's own. Its place stays."""
-        if self._owns_client:
-            self._route.close(also_client=True)
+        if self._owns_route:
+            self._route.close()
 
     def __enter__(self) -> Subscriber:
         return self

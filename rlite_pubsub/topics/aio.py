@@ -15,22 +15,22 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from rlite_pubsub.topics.aio_consumption import Consumed, Consumption
-from rlite_pubsub.topics.aio_line import AwaitedLine, UnbegunLine, Where, client_of
+from rlite_pubsub.topics.aio_line import AwaitedLine, UnbegunLine
+from rlite_pubsub.topics.aio_route import AsyncMemberRoute, Where
 from rlite_pubsub.topics.entry import Entry, Since, text
 from rlite_pubsub.topics.positions import OnGap, Positions, warn_of_gap
-from rlite_pubsub.topics.subscription import Fields, fields_of, positions_of
+from rlite_pubsub.topics.subscription import Fields, append_words, positions_of
 
-__all__ = ["Consumed", "Consumption", "Subscription", "Where", "client_of", "consume", "publish", "subscribe"]
+__all__ = ["Consumed", "Consumption", "Subscription", "Where", "consume", "publish", "subscribe"]
 
 
 async def publish(where: Where, topic: str | bytes, fields: Fields, **options: Any) -> str:
     """Append an entry; its id."""
-    client = client_of(where, **options)
+    route = AsyncMemberRoute(where, **options)
     try:
-        return text(await client.xadd(topic, fields_of(fields)))
+        return text(await route.ask(*append_words(topic, fields)))
     finally:
-        if client is not where:
-            await client.aclose()
+        await route.aclose()
 
 
 def subscribe(
@@ -44,7 +44,8 @@ def subscribe(
     each: `{"orders": "1700000000000-0"}`.
 
     What is published after `await subscribe(...)` is received. Raises there ConnectionError where the store can't be
-    had, and ResponseError where one of the names is no topic's, or the start is none."""
+    had, and ResponseError where one of the names is no topic's, or the start is none; CROSSSLOT, where they are topics
+    of several slots of a sharded store."""
     positions = positions_of(topics, since, on_gap)
     return UnbegunLine(lambda: Subscription(where, positions, options))
 
@@ -81,8 +82,8 @@ class Subscription(AwaitedLine[Entry]):
         return dict(self._positions.ids)
 
     async def greet(self, connection: Any) -> list[Entry]:
-        await connection.send_command(*self._positions.command)
-        while not self._positions.are_known:  # at first: say where each topic continues before `subscribe` returns
+        await connection.send_command(*self._positions.greeting())
+        while not self._positions.are_known:
             self._positions.take(await connection.read_response(push_request=True))
         return []
 

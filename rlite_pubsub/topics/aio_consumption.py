@@ -12,7 +12,8 @@ from typing import Any
 
 from redis.exceptions import ConnectionError, ResponseError
 
-from rlite_pubsub.topics.aio_line import AwaitedLine, Where
+from rlite_pubsub.topics.aio_line import AwaitedLine
+from rlite_pubsub.topics.aio_route import Where
 from rlite_pubsub.topics.consumption import PAGE
 from rlite_pubsub.topics.entry import Entry, pairs_of, text
 
@@ -81,7 +82,7 @@ class Consumption(AwaitedLine[Consumed]):
             for entry_id, flat in entries:
                 after = text(entry_id)
                 if flat is None:  # it was deleted meanwhile: nobody can work on it
-                    await self._client.xack(self._topic, self._group, after)
+                    await self.route.ask("XACK", self._topic, self._group, after)
                 elif after not in self._given:
                     yield self._entry(after, flat)
 
@@ -89,7 +90,7 @@ class Consumption(AwaitedLine[Consumed]):
         return Consumed(text(self._topic), entry_id, pairs_of(flat), self._acknowledge)
 
     async def _acknowledge(self, entry_id: str) -> bool:
-        was_pending = bool(await self._client.xack(self._topic, self._group, entry_id))
+        was_pending = bool(await self.route.ask("XACK", self._topic, self._group, entry_id))
         self._given.discard(entry_id)
         return was_pending
 

@@ -8,47 +8,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from types import TracebackType
-from typing import Any, Generic, Self, TypeAlias, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
-import redis.asyncio
-from redis.exceptions import ConnectionError, TimeoutError
+from redis.exceptions import ConnectionError, ResponseError, TimeoutError
 
+from rlite_pubsub.topics.aio_route import AsyncMemberRoute, Where
+from rlite_pubsub.topics.course import Trip
 from rlite_pubsub.topics.entry import Entry
 from rlite_pubsub.topics.positions import next_delay_s
 from rlite_pubsub.topics.pushed_line import WAIT_S
 
 log = logging.getLogger("rlite_pubsub")
 
-Where: TypeAlias = "str | os.PathLike[str] | redis.asyncio.Redis"
 _LOST = (ConnectionError, TimeoutError, OSError)
 
 Item = TypeVar("Item", bound=Entry)
 L = TypeVar("L", bound="AwaitedLine[Any]")
 
 
-def client_of(where: Where, **options: Any) -> redis.asyncio.Redis:
-    """A client for a folder or a URL; a client is taken as it is."""
-    if isinstance(where, redis.asyncio.Redis):
-        return where
-    place = os.fspath(where)
-    if "://" in place and not place.startswith("rlite://"):
-        return redis.asyncio.Redis.from_url(place, **options)
-    from rlite_pubsub.embedded.aio_client import Redis, from_url
-
-    return from_url(place, **options) if "://" in place else Redis(place, **options)
-
-
 class AwaitedLine(Generic[Item]):
     """An asynchronous iterator over what is pushed, once `begin` has returned. It ends when it is closed."""
 
     def __init__(self, where: Where, options: dict[str, Any]) -> None:
-        self._client = client_of(where, **options)
-        self._owns_client = self._client is not where
+        self.route = AsyncMemberRoute(where, **options)
         self._connection: Any = None
+        self._pool: Any = None  # which it is of
         self._come: deque[Item] = deque()  # not given yet
         self._delay_s = 0.0
         self._is_closed = False
@@ -78,7 +65,7 @@ class AwaitedLine(Generic[Item]):
         while not self._is_closed:
             left = WAIT_S if deadline is None else deadline - loop.time()
             try:
-                connection = self._connection or await self._connect()
+                connection = self._connection or await self._connect(deadline)
                 if self._come:
                     return self._come.popleft()
                 frame = await connection.read_response(
@@ -98,8 +85,7 @@ class AwaitedLine(Generic[Item]):
         """End it."""
         self._is_closed = True
         await self._hang_up()
-        if self._owns_client:
-            await self._client.aclose()
+        await self.route.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -109,17 +95,36 @@ class AwaitedLine(Generic[Item]):
     ) -> None:
         await self.aclose()
 
-    async def _connect(self) -> Any:
-        pool: Any = self._client.connection_pool
+    async def _connect(self, deadline: float | None = None) -> Any:
+        """To the member that has the topic; the deadline is by the loop's clock. Raises ConnectionError where it is not
+        known in time which one that is."""
+        trip = self.route.begin()
+        while True:
+            try:
+                return await self._connect_at(trip)
+            except _LOST:
+                trip.is_lost()
+                raise
+            except ResponseError as refusal:
+                delay_s = trip.follow(refusal)
+                if deadline is not None and asyncio.get_running_loop().time() + delay_s >= deadline:
+                    raise ConnectionError(str(refusal)) from refusal
+                await asyncio.sleep(delay_s)
+
+    async def _connect_at(self, trip: Trip) -> Any:
+        pool: Any = self.route.at(trip.to).connection_pool
         connection = await pool.get_connection()
         try:
             await connection.connect()
+            if trip.is_asking:
+                await connection.send_command("ASKING")
+                await connection.read_response()
             self._come = deque(await self.greet(connection))
         except BaseException:
             await connection.disconnect(nowait=True)
-            await self._client.connection_pool.release(connection)
+            await pool.release(connection)
             raise
-        self._connection = connection
+        self._connection, self._pool = connection, pool
         return connection
 
     async def _lose(self, failure: BaseException, left_s: float) -> None:
@@ -137,7 +142,7 @@ class AwaitedLine(Generic[Item]):
                 with contextlib.suppress(*_LOST):
                     await connection.disconnect()
             finally:
-                await self._client.connection_pool.release(connection)
+                await self._pool.release(connection)
 
 
 class UnbegunLine(Generic[L]):

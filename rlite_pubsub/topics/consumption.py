@@ -15,7 +15,7 @@ from redis.exceptions import ResponseError
 
 from rlite_pubsub.topics.entry import Entry, pairs_of, text
 from rlite_pubsub.topics.pushed_line import PushedLine
-from rlite_pubsub.topics.subscription import Where, client_of
+from rlite_pubsub.topics.route import MemberRoute, Where
 
 PAGE = 100
 """Entries of the consumer's own history that are read at once."""
@@ -64,8 +64,7 @@ class Consumption(PushedLine[Consumed]):
             raise ValueError("credit= must be at least 1")
         self._topic, self._group, self._consumer, self._credit = topic, group, consumer, credit
         self._given: set[str] = set()  # and not acknowledged
-        client = client_of(where, **options)
-        super().__init__(client, owns_client=client is not where)
+        super().__init__(MemberRoute(where, **options))
 
     def get(self, timeout: float | None = None) -> Consumed | None:
         """The next entry, or None if none comes within `timeout` seconds. Without a timeout it waits for one. Raises
@@ -104,7 +103,7 @@ class Consumption(PushedLine[Consumed]):
             for entry_id, pairs in entries:
                 after = text(entry_id)
                 if pairs is None:  # it was deleted meanwhile: nobody can work on it
-                    self._client.xack(self._topic, self._group, after)
+                    self.route.ask("XACK", self._topic, self._group, after)
                 elif after not in self._given:
                     yield self._entry(after, pairs)
 
@@ -112,7 +111,7 @@ class Consumption(PushedLine[Consumed]):
         return Consumed(text(self._topic), entry_id, pairs_of(flat), self._acknowledge)
 
     def _acknowledge(self, entry_id: str) -> bool:
-        was_pending = bool(self._client.xack(self._topic, self._group, entry_id))
+        was_pending = bool(self.route.ask("XACK", self._topic, self._group, entry_id))
         self._given.discard(entry_id)
         return was_pending
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from redis.exceptions import ResponseError
+from redis.exceptions import ConnectionError, ResponseError
 
 from rlite_pubsub.topics.entry import Entry, Gap, Since, entry_of, raw, start_of, text
 
@@ -31,16 +31,17 @@ class Positions:
         if not starts:
             raise ValueError("no topic to subscribe to")
         self.ids = {topic: start_of(start) for topic, start in starts.items()}
-        self.are_known = False  # the server has said of each topic from where it goes on
+        self.are_known = False
+        """The server has said of each topic from where it goes on, since it was greeted."""
         self._on_gap = on_gap
 
-    @property
-    def command(self) -> list[str | bytes]:
-        """What to say to a new connection."""
+    def greeting(self) -> list[str | bytes]:
+        """What to say to a new connection; the server answers where each topic continues."""
+        self.are_known = False
         return ["TOPIC.SUBSCRIBE", *[word for name, id in self.ids.items() for word in (raw(name), id)]]
 
     def take(self, frame: Any) -> Entry | None:
-        """An entry, if it is one. Raises ResponseError."""
+        """An entry, if it is one. Raises ResponseError, and ConnectionError where nothing more will come here."""
         if isinstance(frame, ResponseError):
             raise frame
         if not isinstance(frame, list):
@@ -60,6 +61,8 @@ class Positions:
                 self.are_known = True
         elif word == "topic-gap":
             self._on_gap(Gap(text(frame[1]), text(frame[2]), int(frame[3])))
+        elif word == "topic-unsubscribe":  # which nobody here has asked for
+            raise ConnectionError(f"{text(frame[1])} is another member's now")
         return None
 
 

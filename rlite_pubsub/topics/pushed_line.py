@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-import redis
-from redis.exceptions import ConnectionError, TimeoutError
+from redis.exceptions import ConnectionError, ResponseError, TimeoutError
 
+from rlite_pubsub.topics.course import Trip
 from rlite_pubsub.topics.entry import Entry
 from rlite_pubsub.topics.positions import next_delay_s
+from rlite_pubsub.topics.route import MemberRoute
 
 log = logging.getLogger("rlite_pubsub.topics.connection")
 """One of its own: `rlite-pubsub tail` shows the first of many lines in its own words."""
@@ -30,11 +31,11 @@ Item = TypeVar("Item", bound=Entry)
 class PushedLine(Generic[Item]):
     """An iterator over what comes. It ends when it is closed."""
 
-    def __init__(self, client: redis.Redis, *, owns_client: bool) -> None:
+    def __init__(self, route: MemberRoute) -> None:
         """Returns once the server has answered what each new connection begins with."""
-        self._client = client
-        self._owns_client = owns_client
+        self.route = route
         self._connection: Any = None
+        self._pool: Any = None  # which it is of
         self._come: deque[Item] = deque()  # not given yet
         self._delay_s = 0.0
         self._closed = threading.Event()
@@ -64,7 +65,7 @@ class PushedLine(Generic[Item]):
         while not self._closed.is_set():
             left = WAIT_S if deadline is None else deadline - time.monotonic()
             try:
-                connection = self._connection or self._connect()
+                connection = self._connection or self._connect(deadline)
                 if self._come:
                     return self._come.popleft()
                 if connection.can_read(timeout=max(0.0, min(left, WAIT_S))):
@@ -85,8 +86,7 @@ class PushedLine(Generic[Item]):
         """End it. Another thread than the reader's may call this."""
         self._closed.set()
         self.hang_up()
-        if self._owns_client:
-            self._client.close()
+        self.route.close()
 
     def __enter__(self) -> Self:
         return self
@@ -94,16 +94,35 @@ class PushedLine(Generic[Item]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
-    def _connect(self) -> Any:
-        connection: Any = self._client.connection_pool.get_connection()
+    def _connect(self, deadline: float | None = None) -> Any:
+        """To the member that has the topic. Raises ConnectionError where that is not known in time."""
+        trip = self.route.begin()
+        while True:
+            try:
+                return self._connect_at(trip)
+            except _LOST:
+                trip.is_lost()
+                raise
+            except ResponseError as refusal:
+                delay_s = trip.follow(refusal)
+                if deadline is not None and time.monotonic() + delay_s >= deadline:
+                    raise ConnectionError(str(refusal)) from refusal
+                self._closed.wait(delay_s)
+
+    def _connect_at(self, trip: Trip) -> Any:
+        pool: Any = self.route.at(trip.to).connection_pool
+        connection = pool.get_connection()
         try:
             connection.connect()
+            if trip.is_asking:
+                connection.send_command("ASKING")
+                connection.read_response()
             self._come = deque(self.greet(connection))
         except BaseException:
             connection.disconnect()
-            self._client.connection_pool.release(connection)
+            pool.release(connection)
             raise
-        self._connection = connection
+        self._connection, self._pool = connection, pool
         return connection
 
     def _lose(self, failure: BaseException, left_s: float) -> None:
@@ -120,4 +139,4 @@ class PushedLine(Generic[Item]):
         if connection is not None:
             with contextlib.suppress(*_LOST):
                 connection.disconnect()
-            self._client.connection_pool.release(connection)
+            self._pool.release(connection)

@@ -6,47 +6,35 @@ last entry that it has given. Each entry is given once, in the order of its topi
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-import redis
+from redis.exceptions import DataError
 
 from rlite_pubsub.topics.entry import Entry, Since, text
 from rlite_pubsub.topics.positions import OnGap, Positions, warn_of_gap
 from rlite_pubsub.topics.pushed_line import PushedLine
+from rlite_pubsub.topics.route import MemberRoute, Where
 
-Where: TypeAlias = "str | os.PathLike[str] | redis.Redis"
-"""A store's folder, a URL (rlite://, redis://, rediss://, unix://), or a client."""
 Fields: TypeAlias = "Mapping[str, Any] | Mapping[bytes, Any] | str | bytes"
 """An entry's fields and values; plain text becomes the field `message`."""
 
 
-def client_of(where: Where, **options: Any) -> redis.Redis:
-    """A client for a folder or a URL; a client is taken as it is."""
-    if isinstance(where, redis.Redis):
-        return where
-    place = os.fspath(where)
-    if "://" in place and not place.startswith("rlite://"):
-        return redis.Redis.from_url(place, **options)
-    from rlite_pubsub.embedded.client import Redis, from_url
-
-    return from_url(place, **options) if "://" in place else Redis(place, **options)
-
-
-def fields_of(fields: Fields) -> dict[Any, Any]:
-    """Return fields as XADD wants them."""
-    return {"message": fields} if isinstance(fields, str | bytes) else dict(fields)
+def append_words(topic: str | bytes, fields: Fields) -> list[Any]:
+    """The XADD. Raises DataError without a field."""
+    pairs = {"message": fields} if isinstance(fields, str | bytes) else dict(fields)
+    if not pairs:
+        raise DataError("an entry has at least one field")
+    return ["XADD", topic, "*", *[word for pair in pairs.items() for word in pair]]
 
 
 def publish(where: Where, topic: str | bytes, fields: Fields, **options: Any) -> str:
     """Append an entry; its id."""
-    client = client_of(where, **options)
+    route = MemberRoute(where, **options)
     try:
-        return text(client.xadd(topic, fields_of(fields)))
+        return text(route.ask(*append_words(topic, fields)))
     finally:
-        if client is not where:
-            client.close()
+        route.close()
 
 
 def subscribe(
@@ -59,7 +47,8 @@ def subscribe(
     """Follow topics. `since` is one start for all of them, or one for each: `{"orders": "1700000000000-0"}`.
 
     What is published from now on is received. Raises ConnectionError where the store can't be had, and ResponseError
-    where one of the names is no topic's, or the start is none."""
+    where one of the names is no topic's, or the start is none; CROSSSLOT, where they are topics of several slots of a
+    sharded whole."""
     return Subscription(where, topics, since, on_gap, options)
 
 
@@ -75,17 +64,16 @@ class Subscription(PushedLine[Entry]):
         options: dict[str, Any],
     ) -> None:
         self._positions = positions_of(topics, since, on_gap)
-        client = client_of(where, **options)
-        super().__init__(client, owns_client=client is not where)
+        super().__init__(MemberRoute(where, **options))
 
     @property
     def positions(self) -> dict[str, str]:
-        """The id of each topic after which it would continue. Pass them to `subscribe` as `since` to do so later."""
+        """By topic, the id after which it would continue. Pass them to `subscribe` as `since` to do so later."""
         return dict(self._positions.ids)
 
     def greet(self, connection: Any) -> list[Entry]:
-        connection.send_command(*self._positions.command)
-        while not self._positions.are_known:  # at first: say where each topic continues before `subscribe` returns
+        connection.send_command(*self._positions.greeting())
+        while not self._positions.are_known:
             self._positions.take(connection.read_response(push_request=True))
         return []
 

@@ -13,7 +13,7 @@ from patience import PATIENCE_S
 from server_process import Serve
 
 from rlite_pubsub import topics
-from rlite_pubsub.topics.aio import client_of
+from rlite_pubsub.topics.aio_route import client_of
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from patience import PATIENCE_S
 from server_process import Serve
 
 from rlite_pubsub import topics
-from rlite_pubsub.topics.subscription import client_of
+from rlite_pubsub.topics.route import client_of
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""Finding the member of a sharded whole that has a queue, by the servers' redirects; without I/O, for both Queues.
+"""Finding the member of a sharded whole that has a topic, by the servers' redirects; without I/O, for programs with an
+event loop and without one.
 
 A store that is not sharded redirects nobody, so nothing of this is asked there.
 """
@@ -6,6 +7,8 @@ A store that is not sharded redirects nobody, so nothing of this is asked there.
 from __future__ import annotations
 
 import time
+from collections import deque
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from redis.exceptions import AskError, ClusterDownError, MovedError, ResponseError, TryAgainError
@@ -13,7 +16,7 @@ from redis.exceptions import AskError, ClusterDownError, MovedError, ResponseErr
 from rlite_pubsub.topics.entry import text
 
 PATIENCE_S = 30.0
-"""A queue that is being moved answers long before."""
+"""A topic that is being moved answers long before."""
 _PAUSE_S = 0.02
 _AT_ONCE = 3
 """Redirects in a row that are followed without a pause."""
@@ -21,22 +24,30 @@ _KEPT = ("username", "password", "encoding", "encoding_errors", "decode_response
 
 
 class RedirectTarget(NamedTuple):
-    """The address of a member."""
+    """Of a member."""
 
     host: str
     port: int
 
 
 class Course:
-    """The members to which the requests about one queue go."""
+    """The members to which the requests about one topic go."""
 
-    def __init__(self) -> None:
+    def __init__(self, doors: Iterable[RedirectTarget] = ()) -> None:
+        """`doors`: other members that may be asked where the first one does not answer."""
+        self._doors: deque[RedirectTarget | None] = deque([None, *doors])
         self.at: RedirectTarget | None = None
-        """None: to the server that the queue was opened at."""
+        """None: to the server that was named at first."""
 
     def begin(self) -> Trip:
         """One more request."""
         return Trip(self)
+
+    def start_over(self) -> None:
+        """Nobody answers where it has led to: the next request asks at the next door."""
+        if self.at == self._doors[0]:
+            self._doors.rotate(-1)
+        self.at = self._doors[0]
 
 
 class Trip:
@@ -68,8 +79,8 @@ class Trip:
         return 0.0 if self._redirects <= _AT_ONCE and not isinstance(refusal, TryAgainError) else _PAUSE_S
 
     def is_lost(self) -> None:
-        """Note that nobody answers there: the next request asks where the queue was opened."""
-        self._course.at = None
+        """Note that nobody answers there."""
+        self._course.start_over()
 
 
 def addresses_in(rows: Any) -> list[RedirectTarget]:
