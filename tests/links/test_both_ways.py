@@ -21,7 +21,8 @@ Server = ServerProcess | RedisProcess
 
 
 def client_of(server: Server) -> redis.Redis:
-    return redis.Redis(port=server.port)
+    """One that waits: redis-py sends an XADD again that is not answered within its seconds, and it is there twice."""
+    return redis.Redis(port=server.port, socket_timeout=None)
 
 
 def create(server: ServerProcess, name: str, url: str, *words: str) -> None:
