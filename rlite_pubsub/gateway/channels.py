@@ -152,9 +152,9 @@ class ChannelsResource:
         patterns = PATTERN.of(request.query)
         if len(patterns) > MAX_NAMES:
             raise Problem(400, "Too many patterns", f"A stream may have at most {MAX_NAMES} patterns.")
-        wanted, encoding = _asked(request.query), ENCODING.of(request.query)
+        wanted, encoding, since = _asked(request.query), ENCODING.of(request.query), SINCE.of(request.query)
         if patterns:
-            asked, since = last_event_id(request, LAST_EVENT_ID.of(request.query)), SINCE.of(request.query)
+            asked = last_event_id(request, LAST_EVENT_ID.of(request.query))
             preface = _said_to_late(asked, since) + sse.position(b"%d-0" % self._now_ms())
             names = [pattern.encode() for pattern in patterns]
             await self._streams.serve(PATTERNS, names, encoding, request, preface)

@@ -103,7 +103,7 @@ def test_what_is_held_is_listed_and_streams_are_sessions_like_others(server: Htt
     assert get(server, "/api/channels") == {"channels": [], "patterns": 0, "total": 0, "next": None}
 
 
-@pytest.mark.parametrize("path", ["/c?encoding=hex", "?pattern=" + "&pattern=".join("x" * 101)])
+@pytest.mark.parametrize("path", ["/c?encoding=hex", "?since=", "?pattern=" + "&pattern=".join("x" * 101)])
 def test_bad_request_is_refused(server: HttpServer, path: str) -> None:
     assert server.ask("GET", f"/api/channels{path}")[0] == 400
 
