@@ -15,6 +15,11 @@ from redis import Redis
 pytestmark = needs_chromium
 __all__ = ["browser", "look"]  # fixtures
 Serve = Callable[..., HttpServer]
+SIZES_SAID = """() => {
+  window.sizesSaid = [];
+  const note = () => window.sizesSaid.push(document.getElementById("connections-size")?.textContent ?? "");
+  new MutationObserver(note).observe(document.body, { childList: true, characterData: true, subtree: true });
+}"""
 
 
 def test_connections_of_another_process_are_there_and_one_is_closed_once_that_is_confirmed(
@@ -39,6 +44,22 @@ def test_connections_of_another_process_are_there_and_one_is_closed_once_that_is
     sight.notice("Closed connection")
     expect(sight.row("billing-1")).to_have_count(0)
     assert other.redis().client_list(_type="pubsub") == []
+
+
+def test_connections_are_listed_whole_where_another_process_has_only_been_asked_how_many_it_has(
+    serve: Serve, look: Look
+) -> None:
+    server, other = serve(), serve()
+    clients = [Redis(port=other.port, client_name=f"worker-{number}") for number in range(9)]
+    for client in clients:
+        assert client.ping()
+    sight = look(server).open()
+    expect(sight.panel.get_by_role("button", name=re.compile(r"^Connections\s*(9|1\d)$"))).to_be_visible()
+    sight.page.evaluate(SIZES_SAID)
+    sight.turn_to("connections")
+    expect(sight.row("worker-8")).to_have_count(1)
+    said = sight.page.evaluate("window.sizesSaid")
+    assert any("connection" in each for each in said) and not [each for each in said if " of " in each], said
 
 
 def test_row_opens_in_full_where_the_screen_has_room_for_three_columns(serve: Serve, look: Look) -> None:
@@ -178,10 +199,13 @@ def test_keys_are_browsed_by_type_with_their_values_and_expiry(server: HttpServe
     redis.set("elsewhere", "x")
     redis.move("elsewhere", 3)
     sight = look(server).open("keys")
+    size = sight.panel.locator("#keys-size")
     expect(sight.rows).to_have_count(3)
+    expect(size).to_have_text("3 keys")
     assert sight.cells("greeting") == ["greeting", "string", "8 bytes", "in 1 h"]
     sight.panel.get_by_label("Type").select_option("zset")
     expect(sight.rows).to_have_count(1)
+    expect(size).to_have_text("1 key · 3 keys in database 0")
     sight.row("scores").locator(".opens").click()
     assert sight.cells("1.5") == ["1.5", "a"]
     sight.turn_to("key", name="greeting", db="0")

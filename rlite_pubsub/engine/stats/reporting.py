@@ -129,8 +129,9 @@ class Reporting:
     # -- asking
 
     def everybody(self, count: int, *, asks: bool = True) -> list[ProcessClients]:
-        """Return each process's report, this one's first; with a count of 0, only how many clients it has. Without
-        `asks`, return the latest reports that others have asked for. Raises StoreError if the store cannot be read."""
+        """Return each process's report, this one's first; with a count of 0, only how many clients it has. A report
+        without the clients that are asked for counts as none: its process has not answered yet. Without `asks`, return
+        the latest reports that others have asked for. Raises StoreError if the store cannot be read."""
         own, now = self._neighbours.own, self._now_ms()
         records, reports, asked = self._store.live.read(
             lambda txn: (subscribers.records(txn), client_reports.every(txn), client_reports.asked(txn))
@@ -145,7 +146,7 @@ class Reporting:
             found.append(
                 ProcessClients(own, records[own], now, len(self._connections), self._connections.slowest(count))
             )
-        return found + [_told(id, records[id], reports.get(id)) for id in others]
+        return found + [_told(id, records[id], reports.get(id), count) for id in others]
 
     def _ask(self, others: list[int], asked: Asked) -> None:
         try:
@@ -181,8 +182,10 @@ class Reporting:
         return self._neighbours.own
 
 
-def _told(id: int, record: SubscriberRecord, report: bytes | None) -> ProcessClients:
-    if not report:
-        return ProcessClients(id, record, 0, 0, [])
-    at_ms, total, clients = frames.value(report)
-    return ProcessClients(id, record, at_ms, total, clients)
+def _told(id: int, record: SubscriberRecord, report: bytes | None, count: int) -> ProcessClients:
+    if report:
+        at_ms, total, clients = frames.value(report)
+        if clients or not total or not count:
+            return ProcessClients(id, record, at_ms, total, clients)
+        # It was asked for their number alone, and has yet to say who they are.
+    return ProcessClients(id, record, 0, 0, [])

@@ -36,7 +36,9 @@ export function keys() {
     if (type.value) query.set("type", type.value);
     if (after !== null) query.set("after", after);
     const answer = await ask(`/api/keys?${query}`);
-    return { rows: answer.keys, next: answer.next, note: `${some(answer.keys_in_all, "key")} in database ${db.value}` };
+    const all = answer.keys_in_all;
+    const how = said || type.value ? { note: `${some(all, "key")} in database ${db.value}` } : { total: all };
+    return { rows: answer.keys, next: answer.next, ...how };
   }
 
   const view = listing({
