@@ -1,4 +1,4 @@
-"""`rlite_pubsub.Queue` on a sharded whole: it is opened at any member, and finds the one that has it."""
+"""`rlite_pubsub.Queue` on a sharded store: it is opened at any member, and finds the one that has it."""
 
 from __future__ import annotations
 

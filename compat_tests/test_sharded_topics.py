@@ -1,4 +1,4 @@
-"""`rlite_pubsub.topics` on a sharded whole: who follows or consumes a topic is led to the member that has it, and goes
+"""`rlite_pubsub.topics` on a sharded store: who follows or consumes a topic is led to the member that has it, and goes
 on there when it moves. And what a cluster's client is opened with, `topics` and `queues` take, too."""
 
 from __future__ import annotations

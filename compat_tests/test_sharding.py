@@ -1,4 +1,4 @@
-"""A sharded whole of three servers beside a Redis Cluster of three nodes: the same replies, and the same clients."""
+"""A sharded store of three servers beside a Redis Cluster of three nodes: the same replies, and the same clients."""
 
 from __future__ import annotations
 

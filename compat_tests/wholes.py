@@ -1,4 +1,4 @@
-"""Three servers of ours as one sharded whole, and three redis-servers as a Redis Cluster with the same slots."""
+"""Three servers of ours as one sharded store, and three redis-servers as a Redis Cluster with the same slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rlite-pubsub shard`: several servers as one sharded whole, each with a part of the keys."""
+"""`rlite-pubsub shard`: several servers as one sharded store, each with a part of the keys."""
 
 from __future__ import annotations
 

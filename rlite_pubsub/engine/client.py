@@ -189,7 +189,7 @@ class Client(Session):
         self.lib_version = self.lib_version if lib_version is None else lib_version
 
     def be_asked(self) -> None:
-        """Note ASKING: another member of a sharded whole has sent the next command here."""
+        """Note ASKING: another member of a sharded store has sent the next command here."""
         self.is_asking = True
 
     def was_asked(self) -> bool:

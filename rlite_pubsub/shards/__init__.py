@@ -1,1 +1,1 @@
-"""A sharded whole: founding it, and moving slots between its members."""
+"""A sharded store: founding it, and moving slots between its members."""

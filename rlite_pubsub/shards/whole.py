@@ -1,4 +1,4 @@
-"""A sharded whole, as whoever changes it sees it: its members, asked one by one.
+"""A sharded store, as whoever changes it sees it: its members, asked one by one.
 
 Nothing here need come to its end: each member takes what it is told in one commit, all directories can be merged, and
 to say the same once more does no harm. So whoever was killed in the midst of it is run again.
@@ -90,7 +90,7 @@ class ShardedWhole:
         directory = begun[0] if begun else founded(members, owners)
         for each in begun:
             if {one.id for one in each.members} != {one.id for one in members}:
-                raise WholeError("one of them is a member of another whole already: `shard add` adds to that")
+                raise WholeError("one of them is a member of another sharded store already: `shard add` adds to that")
             directory = directory.merged(each)
         if directory.members != tuple(sorted(members)):
             directory = directory.with_members(members)  # one of them has moved to another address
@@ -122,7 +122,7 @@ class ShardedWhole:
         RedisError."""
         directory = self._directory(at)
         if directory is None:
-            raise WholeError(f"{at} is not a member of a sharded whole: `shard create` makes one")
+            raise WholeError(f"{at} is not a member of a sharded store: `shard create` makes one")
         for member in directory.members:
             try:
                 known = self._directory(address_of(member))

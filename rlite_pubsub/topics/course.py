@@ -1,4 +1,4 @@
-"""Finding the member of a sharded whole that has a topic, by the servers' redirects; without I/O, for programs with an
+"""Finding the member of a sharded store that has a topic, by the servers' redirects; without I/O, for programs with an
 event loop and without one.
 
 A store that is not sharded redirects nobody, so nothing of this is asked there.

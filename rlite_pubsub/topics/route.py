@@ -1,4 +1,4 @@
-"""Requests about one topic, to whichever member of a sharded whole has it."""
+"""Requests about one topic, to whichever member of a sharded store has it."""
 
 from __future__ import annotations
 

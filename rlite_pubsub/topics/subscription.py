@@ -48,7 +48,7 @@ def subscribe(
 
     What is published from now on is received. Raises ConnectionError where the store can't be had, and ResponseError
     where one of the names is no topic's, or the start is none; CROSSSLOT, where they are topics of several slots of a
-    sharded whole."""
+    sharded store."""
     return Subscription(where, topics, since, on_gap, options)
 
 

@@ -1,4 +1,4 @@
-"""The answers of CLUSTER's subcommands on a member of a sharded whole, from the directory, as Redis 7.0.15 gives them.
+"""The answers of CLUSTER's subcommands on a member of a sharded store, from the directory, as Redis 7.0.15 gives them.
 
 Every member is a master without replicas. There is no gossip, so whether the others are up is not known here: each is
 said to be connected.

@@ -1,4 +1,4 @@
-"""SHARD.*: a store as a member of a sharded whole. An extension.
+"""SHARD.*: a store as a member of a sharded store. An extension.
 
 Whoever founds or changes a whole (`rlite-pubsub shard`) tells each member by SHARD.LEARN; members that hear of it late
 send clients to where the slots were, and these send them on.
@@ -16,9 +16,9 @@ from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Reply
 
 SINCE = "1.0.0"
-_SEVERAL = b"ERR a member of a sharded whole has keys in database 0 alone, and this store has some in others"
-_WORKERS = b"ERR a member of a sharded whole is served by one process: set workers to 1"
-_REPLICA = b"ERR a replica can't be a member of a sharded whole"
+_SEVERAL = b"ERR a member of a sharded store has keys in database 0 alone, and this store has some in others"
+_WORKERS = b"ERR a member of a sharded store is served by one process: set workers to 1"
+_REPLICA = b"ERR a replica can't be a member of a sharded store"
 
 
 @command(

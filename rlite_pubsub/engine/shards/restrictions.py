@@ -1,4 +1,4 @@
-"""Requests that a member of a sharded whole refuses, in Redis's words."""
+"""Requests that a member of a sharded store refuses, in Redis's words."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def modules(engine: Engine) -> Fields:
 
 
 def cluster(engine: Engine) -> Fields:
-    """Yield whether the store is a member of a sharded whole."""
+    """Yield whether the store is a member of a sharded store."""
     yield "cluster_enabled", int(engine.sharding.directory is not None)
 
 

@@ -1,4 +1,4 @@
-"""What a member of a sharded whole knows of it. In data.mdb.
+"""What a member of a sharded store knows of it. In data.mdb.
 
     key  '\\0' "member"     value  id (20 bytes), random: by it the others know this store
     key  '\\0' "shards"     value  the directory: which member has which slots (engine/shards/directory.py), JSON
