@@ -184,6 +184,41 @@ def test_pause_holds_publishers_back_and_not_for_ever(server: SocketServer, scop
         assert subscriber.read() == push(2, b"message", b"a", b"x")
 
 
+def test_a_pause_of_writes_holds_no_script_that_says_it_writes_nothing(server: SocketServer) -> None:
+    library = b"#!lua name=f1\nredis.register_function{function_name='%b', callback=function() return 1 end%b}"
+    reading = b"#!lua flags=no-writes\nreturn 2"
+    plain = b"return 3"
+    with server.wire() as control:
+        control.ask(b"FUNCTION", b"LOAD", b"REPLACE", library % (b"f1", b", flags={'no-writes'}"))
+        control.ask(b"FUNCTION", b"LOAD", b"REPLACE", (library % (b"f2", b"")).replace(b"=f1", b"=f2"))
+        digest = control.ask(b"SCRIPT", b"LOAD", reading)[5:45]
+        for held, words in (
+            (False, (b"EVAL", b"#!lua flags=no-writes\nreturn 'new'", b"0")),
+            (False, (b"EVAL", reading, b"0")),
+            (False, (b"EVALSHA", digest, b"0")),
+            (False, (b"EVAL_RO", plain, b"0")),
+            (False, (b"FCALL", b"f1", b"0")),
+            (False, (b"FCALL_RO", b"f1", b"0")),
+            (True, (b"EVAL", plain, b"0")),
+            (True, (b"EVAL", b"#!lua\nreturn 4", b"0")),
+            (True, (b"EVAL_RO", b"#!lua\nreturn 5", b"0")),
+            (True, (b"FCALL", b"f2", b"0")),
+            (True, (b"FCALL", b"unknown", b"0")),
+        ):
+            with server.wire() as caller:
+                control.ask(b"CLIENT", b"PAUSE", b"600000", b"WRITE")
+                caller.say(*words)
+                if not held:
+                    caller.read()
+                else:
+                    blocked = [b"blocked_clients:1" in control.ask(b"INFO", b"clients") for _ in range(3)]
+                    assert blocked[-1], words
+                control.ask(b"CLIENT", b"UNPAUSE")
+                if held:
+                    caller.read()
+        control.ask(b"FUNCTION", b"FLUSH")
+
+
 def test_no_evict_and_unblock(server: SocketServer) -> None:
     with server.wire() as wire:
         assert wire.ask(b"CLIENT", b"NO-EVICT", b"on") == b"+OK\r\n"

@@ -208,7 +208,7 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
     except CommandError as refusal:
         reject(session, args, refusal)
     else:
-        if session.engine.pause.holds(session, command):
+        if session.engine.pause.holds(session, command, args):
             return False
         if session.tracking is not None:
             session.engine.tracked.limit()

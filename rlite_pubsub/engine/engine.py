@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.durable.attaching import Durables
@@ -29,6 +30,7 @@ from rlite_pubsub.engine.replicas.outgoing import Outgoing
 from rlite_pubsub.engine.replicas.replicas import Replicas, SyncBeside
 from rlite_pubsub.engine.replication import Replication
 from rlite_pubsub.engine.scripts.cache import Scripts
+from rlite_pubsub.engine.scripts.declared import declared_flags
 from rlite_pubsub.engine.settings import followed
 from rlite_pubsub.engine.settings.commons import Commons
 from rlite_pubsub.engine.settings.settings import Settings
@@ -196,7 +198,9 @@ class Engine:
             stopwatch,
             call_later,
         )
-        self.pause = Pause(keyspace, self.monitors, stopwatch, call_later, self.look_out)
+        self.pause = Pause(
+            keyspace, self.monitors, stopwatch, call_later, self.look_out, partial(declared_flags, self)
+        )
         self.cold_waits = ColdWaits(call_later)
         self.idle_claims = IdleClaims(keyspace, stopwatch, call_later)
         self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon, hub.agenda)

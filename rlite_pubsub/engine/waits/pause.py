@@ -2,7 +2,8 @@
 
 Promises:
  - Under ALL every command that passed its checks is held, CLIENT UNPAUSE included; under WRITE those that write or may
-   replicate (PUBLISH does), their queueing in a transaction, and an EXEC that would execute one.
+   replicate (PUBLISH does), their queueing in a transaction, and an EXEC that would execute one. A script or a function
+   that says of itself that it writes nothing is not held.
  - Of overlapping pauses the stricter scope and the later end hold.
  - Held sessions go on in the order in which they were held, never inside the command that released them: its own reply
    comes first.
@@ -16,6 +17,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.client import Client
+from rlite_pubsub.engine.scripts.cache import NO_WRITES, Flags
 from rlite_pubsub.engine.table import Command
 from rlite_pubsub.engine.waits.waiter import Blocked, CallLater
 
@@ -29,6 +31,9 @@ MAX_TIMER_SECONDS: Final = 3600.0
 """A later end is left to the cron, which asks every time."""
 
 _MAY_WRITE: Final = frozenset(("write", "may_replicate"))
+_SCRIPTING: Final = "scripting"
+
+Declared = Callable[[Command, list[bytes]], Flags | None]
 
 
 class Scope(IntEnum):
@@ -48,13 +53,16 @@ class Pause:
         stopwatch: Callable[[], float],
         call_later: CallLater,
         look_out: Callable[[], None],
+        declared: Declared,
     ) -> None:
-        """`monitors` are never held. `look_out` is called when a pause begins or ends."""
+        """`monitors` are never held. `look_out` is called when a pause begins or ends. `declared`: what the script that
+        a request calls says of itself."""
         self._keyspace = keyspace
         self._monitors = monitors
         self._stopwatch = stopwatch
         self._call_later = call_later
         self._look_out = look_out
+        self._declared = declared
         self.scope: Scope | None = None
         self.deadline = 0.0  # by the stopwatch
         self._held: dict[Client, None] = {}  # oldest first
@@ -94,11 +102,11 @@ class Pause:
             self.end()
         self._resume()
 
-    def holds(self, session: Client, command: Command) -> bool:
+    def holds(self, session: Client, command: Command, args: list[bytes]) -> bool:
         """Return whether this command must wait. If so, its session is blocked, and resumed when the pause ends."""
         if self.scope is None or session in self._monitors:
             return False
-        if self.scope is Scope.WRITE and not _may_write(session, command):
+        if self.scope is Scope.WRITE and not self._may_write_all(session, command, args):
             return False
         session.wait_for(PAUSED)
         self._held[session] = None
@@ -127,13 +135,12 @@ class Pause:
             del self._released[session]
             session.go_on()
 
+    def _may_write_all(self, session: Client, command: Command, args: list[bytes]) -> bool:
+        """It, or what is queued where it is EXEC."""
+        if command.name == b"exec" and session.transaction is not None:
+            return any([self._may_write(queued, queued_args) for queued, queued_args in session.transaction.queue])
+        return self._may_write(command, args)
 
-def _may_write(session: Client, command: Command) -> bool:
-    if command.flags & _MAY_WRITE:
-        return True
-    transaction = session.transaction
-    return (
-        command.name == b"exec"
-        and transaction is not None
-        and any(queued.flags & _MAY_WRITE for queued, _ in transaction.queue)
-    )
+    def _may_write(self, command: Command, args: list[bytes]) -> bool:
+        declared = self._declared(command, args) if command.group == _SCRIPTING else None
+        return bool(command.flags & _MAY_WRITE) if declared is None else NO_WRITES not in declared
