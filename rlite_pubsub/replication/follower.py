@@ -26,6 +26,7 @@ from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.functions.library import FunctionError
 from rlite_pubsub.engine.replication import CONNECT, CONNECTED, CONNECTING, SYNC
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.settings.tls import TlsError, client_context
 from rlite_pubsub.engine.waits.loop_turns import LoopTurns
 from rlite_pubsub.protocol.appended import Broken, Truncated
 from rlite_pubsub.protocol.rdb.malformed import Malformed
@@ -93,6 +94,7 @@ _BREAKS: Final = (
     Truncated,
     FunctionError,
     StoreError,
+    TlsError,
     _Elsewhere,
 )
 """What ends a connection, and not the link."""
@@ -228,11 +230,14 @@ class _Link:
     def _follow(self) -> None:
         """From connecting to the end of the connection."""
         self._see(CONNECTING)
-        with closing(MasterLink(self._address, float(self._settings["repl-timeout"]))) as link:
+        address = self._address
+        if self._settings["tls-replication"]:
+            address = address._replace(context=client_context(self._settings))
+        with closing(MasterLink(address, float(self._settings["repl-timeout"]))) as link:
             self._link = link
             if self._is_over:
                 return
-            link.introduce(self._address, self._port)
+            link.introduce(address, self._port)
             known = self._store.data.read(replica_position.get)
             whole = known if known is not None and known.is_whole else None
             self._session.db = whole.database if whole is not None else 0

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.replication.incoming import Incoming
+from rlite_pubsub.replication.secure_stream import SecureStream
 
 _READ_AT_ONCE = 1 << 16
 _MARK_BYTES = 40
@@ -166,10 +167,10 @@ class MasterLink:
         """Whether the master has said more, so that nobody would wait for it."""
         if self.incoming.has_more:
             return True
-        if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+        if isinstance(self._socket, SecureStream) and self._socket.pending:
             return True
         poll = select.poll()  # which takes a descriptor of any number
-        poll.register(self._socket, select.POLLIN)
+        poll.register(self._socket.fileno(), select.POLLIN)
         return bool(poll.poll(0))
 
     def close(self) -> None:
@@ -181,7 +182,7 @@ class MasterLink:
         self._socket.close()
 
 
-def _connect(address: MasterAddress, timeout_s: float) -> socket.socket:
+def _connect(address: MasterAddress, timeout_s: float) -> socket.socket | SecureStream:
     if address.path:
         connected = socket.socket(socket.AF_UNIX)
         connected.settimeout(timeout_s)
@@ -191,4 +192,4 @@ def _connect(address: MasterAddress, timeout_s: float) -> socket.socket:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if address.context is None:
         return connected
-    return address.context.wrap_socket(connected, server_hostname=address.host)
+    return SecureStream(connected, address.context, address.host)

@@ -136,7 +136,7 @@ class Node:
         self.shipping = Shipping(self.store, settings)
         self.upkeep = Upkeep(self.store, lambda: int(settings["compact-every"]), clock())
         self.dumps = Dumps(self.store.folder, lambda: int(settings["repl-timeout"]))
-        self.follower = MasterFollower(self.engine, self.store, lambda: self.port)
+        self.follower = MasterFollower(self.engine, self.store, self._port_for_masters)
         self.linking = Linking(self.store, self.engine.links, settings)
         self.departures = Departures(self.engine, self.store)
         self.bell = Bell(self.delivery.membership, self.hub)
@@ -175,6 +175,11 @@ class Node:
     def port(self) -> int:
         """The TCP port, 0 if there is none."""
         return self.listening.port
+
+    def _port_for_masters(self) -> int:
+        """Where a master is told that this replica listens."""
+        tls_port: int = self.settings["tls-port"]
+        return tls_port if self.settings["tls-replication"] and tls_port else self.port
 
     def _addresses(self) -> tuple[str, ...]:
         return (*redis_urls(self.settings, self.listening), *http_urls(self.settings))

@@ -10,6 +10,7 @@ from typing import Final
 
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.connections import Connections
+from rlite_pubsub.server.relay import Relay
 from rlite_pubsub.server.secure_wire import SecureWire
 from rlite_pubsub.server.turns import READABLE, WRITABLE, Turns
 
@@ -22,7 +23,7 @@ PARTING_SECONDS: Final = 5.0
 class SecureConnection(Connection):
     """A client's connection with TLS. Nothing is executed before the handshake is over."""
 
-    __slots__ = ("_is_known", "_refusal", "_wire")
+    __slots__ = ("_is_known", "_leaves", "_refusal", "_relay", "_wire")
 
     def __init__(
         self, shared: Connections, sock: socket.socket, peer: str, context: ssl.SSLContext, refusal: bytes | None
@@ -33,13 +34,40 @@ class SecureConnection(Connection):
         self._wire = wire
         self._refusal = refusal
         self._is_known = False
+        self._relay: Relay | None = None  # while another process says something to the peer
+        self._leaves = False  # behind that
         wire.call_when_owing(self._watch_anew)
 
     def lend_socket(self) -> int | None:
-        return None
+        if self.fd < 0:
+            return None
+        relay = self._relay = Relay(self, self._shared.turns, self._relayed)
+        return relay.descriptor
 
     def give_socket(self) -> int | None:
-        return None  # nobody else has its keys
+        self._leaves = self.replies_off = True
+        return self.lend_socket()
+
+    def _relayed(self) -> None:
+        self._relay = None
+        if self._leaves:
+            self.close_after_reply()
+        elif self.is_replica:
+            self.engine.replicas.drained(self)
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether the peer has taken all that it was sent."""
+        return super().takes_more
+
+    @property
+    def takes_more(self) -> bool:
+        return self._relay is None and super().takes_more
+
+    def drained(self) -> None:
+        super().drained()
+        if self._relay is not None:
+            self._relay.go_on()
 
     def on_ready(self, events: int, data: bytes | None = None) -> None:
         if events & WRITABLE and self._wire.owed:
@@ -101,6 +129,9 @@ class SecureConnection(Connection):
 
     def _close(self, is_ended_by_peer: bool) -> None:
         """Close it like a plain connection. What the wire has taken still goes out, if the peer takes it soon."""
+        if self._relay is not None:
+            self._relay.close()
+            self._relay = None
         if self.fd >= 0 and self._is_known and not is_ended_by_peer and not self.was_cut:
             self._wire.part()
             if self._wire.owed:

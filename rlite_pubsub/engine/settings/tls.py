@@ -1,4 +1,5 @@
-"""TLS contexts, made from the directives of TLS: a listener takes connections with them.
+"""TLS contexts, made from the directives of TLS: a listener takes connections with them, and a replica follows its
+master.
 
 A context is made whole or not at all: if one cannot be made, the one in use stays, so CONFIG SET renews a certificate
 for all later connections, and refuses a broken one. The log says why, as with Redis.
@@ -43,6 +44,52 @@ def make_context(settings: Settings, clients: bytes) -> ssl.SSLContext:
         raise TlsError(str(failure)) from failure
 
 
+def client_context(settings: Settings) -> ssl.SSLContext:
+    """For the link to a master. As with Redis its certificate must be one of the authorities', whatever name it has.
+    Raises TlsError."""
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        own = "tls-client-" if settings["tls-client-cert-file"] else "tls-"
+        _have_own(context, settings, own)
+        _have_authorities(context, settings, is_needed=True)
+        _choose_versions(context, settings["tls-protocols"])
+        _choose_ciphers(context, settings["tls-ciphers"].decode(), settings["tls-ciphersuites"].decode())
+    except (OSError, ValueError) as failure:
+        raise TlsError(str(failure)) from failure
+    return context
+
+
+def _have_own(context: ssl.SSLContext, settings: Settings, prefix: str) -> None:
+    """The certificate that the other side is shown, if there is one."""
+    certificate, key = _path(settings, prefix + "cert-file"), _path(settings, prefix + "key-file")
+    if certificate is None or key is None:
+        return
+    passphrase = settings[prefix + "key-file-pass"]
+    try:
+        context.load_cert_chain(certificate, key, passphrase or b"-")  # never asks at the terminal
+    except (OSError, ValueError) as failure:
+        raise TlsError(f"Failed to load certificate {certificate} and key {key}: {failure}") from failure
+
+
+def _have_authorities(context: ssl.SSLContext, settings: Settings, *, is_needed: bool) -> None:
+    """Those that the other side's certificate is verified with."""
+    authorities, folder = _path(settings, "tls-ca-cert-file"), _path(settings, "tls-ca-cert-dir")
+    if authorities is None and folder is None:
+        if is_needed:
+            raise TlsError(
+                "Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-cluster, tls-replication or "
+                "tls-auth-clients are enabled!"
+            )
+        return
+    try:
+        context.load_verify_locations(authorities, folder)
+    except OSError as failure:
+        raise TlsError(
+            f"Failed to configure CA certificate(s) file/directory {authorities or folder}: {failure}"
+        ) from failure
+
+
 def _made(settings: Settings, clients: bytes) -> ssl.SSLContext:
     certificate, key = _path(settings, "tls-cert-file"), _path(settings, "tls-key-file")
     authorities, folder = _path(settings, "tls-ca-cert-file"), _path(settings, "tls-ca-cert-dir")
@@ -59,18 +106,8 @@ def _made(settings: Settings, clients: bytes) -> ssl.SSLContext:
     if not settings["tls-session-caching"]:
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
-    passphrase = settings["tls-key-file-pass"]
-    try:
-        context.load_cert_chain(certificate, key, passphrase or b"-")  # never asks at the terminal
-    except (OSError, ValueError) as failure:
-        raise TlsError(f"Failed to load certificate {certificate} and key {key}: {failure}") from failure
-    try:
-        if authorities is not None or folder is not None:
-            context.load_verify_locations(authorities, folder)
-    except OSError as failure:
-        raise TlsError(
-            f"Failed to configure CA certificate(s) file/directory {authorities or folder}: {failure}"
-        ) from failure
+    _have_own(context, settings, "tls-")
+    _have_authorities(context, settings, is_needed=False)
     context.verify_mode = _VERIFY[clients]
     _choose_ciphers(context, settings["tls-ciphers"].decode(), settings["tls-ciphersuites"].decode())
     parameters = _path(settings, "tls-dh-params-file")

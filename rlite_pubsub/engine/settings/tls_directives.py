@@ -32,6 +32,13 @@ TLS: tuple[Directive, ...] = (
     yes_no("tls-prefer-server-ciphers", "no", meaning="Prefer the server's order of ciphers to the client's."),
     text("tls-dh-params-file", "", "volatile", meaning="Diffie-Hellman parameters for TLS up to 1.2 (PEM)."),
     yes_no("tls-session-caching", "yes", meaning="Let clients resume sessions (by tickets)."),
+    yes_no("tls-replication", "no", meaning="Follow a master (`replicaof`) over TLS."),
+    text(
+        "tls-client-cert-file", "", "volatile",
+        meaning="The certificate that is shown to a master (PEM); by default that of `tls-cert-file`.",
+    ),
+    text("tls-client-key-file", "", "volatile", meaning="The private key of that certificate (PEM)."),
+    text("tls-client-key-file-pass", "", "secret", meaning="The passphrase of that key, if it has one."),
 )
 """Redis's, with a meaning here."""
 
@@ -39,12 +46,8 @@ KEPT_TLS: tuple[Directive, ...] = (
     number("tls-session-cache-size", 20480, 0, INT_MAX),
     number("tls-session-cache-timeout", 300, 0, INT_MAX),
     yes_no("tls-cluster", "no"),
-    yes_no("tls-replication", "no"),
-    text("tls-client-cert-file", "", "volatile"),
-    text("tls-client-key-file", "", "volatile"),
-    text("tls-client-key-file-pass", "", "secret"),
 )
-"""Redis's, for what is not there: a cache of sessions on the server, a cluster, replicas."""
+"""Redis's, for what is not there: a cache of sessions on the server, a cluster's bus."""
 
 OUR_TLS: tuple[Directive, ...] = (
     choice(
