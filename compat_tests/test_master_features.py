@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 import redis
-from patience import until
+from patience import PATIENCE_S, until
 
+import rlite_pubsub
 from compat_tests.servers import SocketServer
 from compat_tests.test_master import assert_same, follow, has_caught_up, start_ours, start_redis
 from compat_tests.test_moving import digest, fill
@@ -337,6 +338,87 @@ def test_what_a_member_of_a_whole_gives_and_takes_its_replica_loses_and_has(tmp_
         whole.stop()
 
 
+# -- messages, libraries, and the stream's end
+
+
+MESSAGES = 300
+
+
+def test_messages_of_a_program_that_only_publishes_reach_the_replica_in_order(pair: Pair) -> None:
+    """It has no keys to do with, and has published before anybody replicated."""
+    with rlite_pubsub.Redis(pair.folder / "store") as program, pair.there.pubsub() as pubsub:
+        program.publish("news", "before")
+        pair.follow()
+        pubsub.subscribe("news")
+        assert pubsub.get_message(timeout=PATIENCE_S)
+        for number in range(MESSAGES):
+            program.publish("news", number)
+        heard: list[bytes] = []
+        while len(heard) < MESSAGES:
+            message = pubsub.get_message(timeout=PATIENCE_S)
+            assert message is not None, heard
+            heard.append(message["data"])
+        assert heard == [b"%d" % number for number in range(MESSAGES)]
+        assert program.wait(1, 20_000) == 1
+    pair.assert_same()
+
+
+def test_another_server_s_libraries_and_messages_are_told_though_it_has_no_keys_to_do_with(pair: Pair) -> None:
+    code = "#!lua name=lib\nredis.register_function('f', function(k) return 1 end)"
+    fellow = start_ours(pair.folder / "store")
+    try:
+        with fellow.client() as beside, pair.there.pubsub() as pubsub:
+            beside.publish("news", "before")
+            pair.follow()
+            pubsub.subscribe("news")
+            assert pubsub.get_message(timeout=PATIENCE_S)
+            beside.publish("news", "hello")
+            message = pubsub.get_message(timeout=PATIENCE_S)
+            assert message is not None and message["data"] == b"hello"
+            beside.function_load(code)
+            assert beside.wait(1, 20_000) == 1
+            assert [library[1] for library in pair.there.function_list()] == [b"lib"]
+    finally:
+        fellow.stop()
+
+
+def test_a_replica_of_ours_hands_on_the_libraries_of_its_new_master(tmp_path: Path, pair: Pair) -> None:
+    first = start_redis(tmp_path / "first")
+    try:
+        with first.client() as origin:
+            fill(origin)  # with a library
+            pair.here.function_load("#!lua name=old\nredis.register_function('o', function(k) return 1 end)")
+            pair.follow()
+            pair.here.execute_command("REPLICAOF", "127.0.0.1", first.port)
+            until(lambda: pair.here.info("replication")["master_link_status"] == "up", "the first link")
+            until(lambda: [each[1] for each in pair.there.function_list()] == [b"lib"], "the first one's library")
+    finally:
+        first.stop()
+
+
+def test_the_stream_ends_when_no_replica_was_there_for_repl_backlog_ttl(tmp_path: Path, pair: Pair) -> None:
+    """As a redis-server's backlog does: whoever comes later begins anew, and goes on where it was before that."""
+    theirs = start_redis(tmp_path / "theirs")
+    behind = start_redis(tmp_path / "behind")
+    try:
+        for server, replica in ((pair.master, pair.replica), (theirs, behind)):
+            with server.client() as here, replica.client() as there:
+                follow(replica, server)
+                for ttl_s, full in ((3600, 1), (1, 2), (3600, 2)):
+                    here.config_set("repl-backlog-ttl", ttl_s)
+                    there.execute_command("REPLICAOF", "127.0.0.1", 1)  # where nobody is
+                    until(lambda: not here.info("replication")["connected_slaves"], "it is gone")  # noqa: B023
+                    if ttl_s == 1:
+                        until(lambda: not here.info("replication")["repl_backlog_active"], "its end")  # noqa: B023
+                    here.incr("a")
+                    follow(replica, server)
+                    assert here.info("stats")["sync_full"] == full, server.name
+                    assert there.get("a") == here.get("a")
+    finally:
+        theirs.stop()
+        behind.stop()
+
+
 # -- what exactly is told
 
 
@@ -345,12 +427,19 @@ SET a 1|SET a 2 KEEPTTL|INCRBYFLOAT f 1.5|HINCRBYFLOAT h f 2.25|RPUSH l 1 2 3 4|
 ZADD z 1 a 2 b 3 c|ZMPOP 1 z MAX COUNT 2|BZMPOP 1 1 z MIN|PEXPIREAT a 4000000000000|GETEX a PERSIST
 MULTI|SET b 1|EXEC|MULTI|SET b 2|SET c 3|GET b|EXEC|SELECT 3|SET d 1|FLUSHALL|FLUSHALL ASYNC|FLUSHDB
 SET d 1|SELECT 0|SET e 1
-EVAL "redis.call('set',KEYS[1],1)redis.call('incrbyfloat',KEYS[1],1)" 1 s|SADD one m|SPOP one|SET end 1
+EVAL "redis.call('set',KEYS[1],1)redis.call('incrbyfloat',KEYS[1],1)" 1 s|SADD one m|SPOP one
+XADD x 1-1 f v|XADD x 2-1 f v|XADD y 1-1 f v g w|DEL y|XADD y 2-1 f v|PUBLISH c 1|SELECT 4|PUBLISH c 2|SELECT 0
+MULTI|PUBLISH c 3|SET m 1|PUBLISH c 4|EXEC|EVAL "redis.call('publish','c',5)redis.call('set',KEYS[1],1)" 1 s
+SET text 1|RPUSH list 1 2 3
 """
+BLOCKED = """BLMPOP 0 1 bl LEFT COUNT 5|LPUSH bl a b
+BZMPOP 0 1 bz MIN COUNT 5|ZADD bz 1 a 2 b
+BLPOP bl 0|RPUSH bl a b c
+BLMOVE bm other left right 0|MULTI|DEL bl|RPUSH bm x y|EXEC"""
 
 
 def stream_of(server: SocketServer) -> list[list[bytes]]:
-    """What a replica is told of `REQUESTS`."""
+    """What a replica is told of `REQUESTS`, of `BLOCKED` (each line's first waits for the others) and of RESTORE."""
     told: list[list[bytes]] = []
     with socket.create_connection(("127.0.0.1", server.port)) as connection, server.wire() as wire:
         file = connection.makefile("rb")
@@ -360,6 +449,22 @@ def stream_of(server: SocketServer) -> list[list[bytes]]:
         file.read(int(line[1:]))
         for words in REQUESTS.replace("\n", "|").strip("|").split("|"):
             wire.ask(*map(str.encode, shlex.split(words)))
+        for line in BLOCKED.split("\n"):
+            first, *others = [[word.encode() for word in words.split()] for words in line.split("|")]
+            with server.wire() as waiting, server.client() as control:
+                waiting.say(*first)
+                until(lambda: control.info("clients")["blocked_clients"] == 1, "it waits")  # noqa: B023
+                for one in others:
+                    wire.ask(*one)
+                until(lambda: control.info("clients")["blocked_clients"] == 0, "it was served")  # noqa: B023
+        with server.client() as client:
+            for name in ("text", "list", "x"):
+                payload = client.dump(name)
+                wire.ask(b"restore", b"of " + name.encode(), b"0", payload)
+                wire.ask(b"RESTORE", b"of " + name.encode(), b"4000000000000", payload, b"REPLACE", b"absttl")
+                wire.ask(b"RESTORE", b"past " + name.encode(), b"1", payload, b"ABSTTL")
+                wire.ask(b"RESTORE", b"of " + name.encode(), b"1", payload, b"ABSTTL", b"REPLACE")
+        wire.ask(b"SET", b"end", b"1")
         while not told or told[-1][1:2] != [b"end"]:
             words_of = [file.read(int(file.readline()[1:]) + 2)[:-2] for _ in range(int(file.readline()[1:]))]
             if words_of != [b"PING"]:

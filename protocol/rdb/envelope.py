@@ -39,9 +39,14 @@ def seal(body: bytes, version: int = VERSION) -> bytes:
     return body + _SUM.pack(crc64(body))
 
 
+def version_of(payload: bytes) -> int:
+    """Of a sealed one."""
+    return int.from_bytes(payload[-FOOTER_BYTES : -_SUM.size], "little")
+
+
 def is_sealed(payload: bytes) -> bool:
     """Return whether it ends in a known version and in the right sum."""
-    if len(payload) < FOOTER_BYTES or int.from_bytes(payload[-FOOTER_BYTES : -_SUM.size], "little") > LATEST_VERSION:
+    if len(payload) < FOOTER_BYTES or version_of(payload) > LATEST_VERSION:
         return False
     return _SUM.pack(crc64(payload[: -_SUM.size])) == payload[-_SUM.size :]
 

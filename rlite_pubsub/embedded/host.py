@@ -36,13 +36,14 @@ from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.publish import publish_at_once
 from rlite_pubsub.storage.checkpoints.syncing import Syncing
-from rlite_pubsub.storage.commons import shared_settings
+from rlite_pubsub.storage.commons import replica_stream, shared_settings
 from rlite_pubsub.storage.errors import StoreError, StoreRemoved
 from rlite_pubsub.storage.store import Store
 
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.service import Service
     from rlite_pubsub.embedded.session import EmbeddedSession
+    from rlite_pubsub.storage.environment import Txn
 
 log: Final = logging.getLogger("rlite_pubsub")
 
@@ -268,22 +269,23 @@ class Host:
             return route.receivers
 
     def _look_at_commons(self) -> None:
-        """Other processes may have changed what all have in common: the users, whose rules hold for publishers too."""
+        """Other processes may have changed what all have in common: the users, whose rules hold for publishers too; or
+        have replicas, which are told of messages."""
         with self.lock:
             if not self.is_open:
                 return  # the next caller gets the error
             self._commons_seen = self.store.routes.numbers[2]
             try:
-                has_users = self._service is None and self.store.data.read(shared_settings.has_users)
+                if self._service is None and not self.store.data.read(_holds_publishers):
+                    return
             except StoreError as failure:
                 log.warning("Can't read the users: %s", failure)
                 return
-            if self._service is not None or has_users:
-                service = self._commands()
-                commons = service.engine.commons
-                assert commons is not None
-                self.turn(commons.look_around)
-                self.short_way = service.allows_short_way
+            service = self._commands()
+            commons = service.engine.commons
+            assert commons is not None
+            self.turn(commons.look_around)
+            self.short_way = service.allows_short_way
 
     def close_run(self) -> None:
         """Put what was published into the inboxes. Called by a thread that finds nothing in its own."""
@@ -359,6 +361,11 @@ class Host:
         text = self._commands().refused(failure).decode()
         error: Exception = BaseParser.parse_error(text)  # type: ignore[no-untyped-call]
         return error
+
+
+def _holds_publishers(txn: Txn) -> bool:
+    """Whether there is something that a program which only publishes has to heed, too."""
+    return shared_settings.has_users(txn) or replica_stream.is_there(txn)
 
 
 def _close_waiting() -> None:

@@ -219,6 +219,8 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
             answer(session, QUEUED)
         else:
             engine = session.engine
+            if engine.outgoing.is_on:
+                engine.outgoing.begin_unit()
             engine.tracked.executing = session
             keyspace = engine.keyspace
             cold = keyspace.cold.shelf

@@ -259,6 +259,7 @@ class Engine:
             self.stats,
             delivery.membership.join if delivery is not None else _nobody,
             delivery.post.ring if delivery is not None else _rings_nobody,
+            delivery.store.routes.nudge if delivery is not None else _nothing,
             surroundings.sync_beside,
             self._now_ms,
             stopwatch,
@@ -269,7 +270,7 @@ class Engine:
         hub.call_on_bell(self.replicas.look)
         self.replica_waits = ReplicaWaits(self.replicas, stopwatch, call_later)
         self.scripts = Scripts()
-        self.libraries = Libraries(data)
+        self.libraries = Libraries(data, self.outgoing.write_beside)
         self.commons: Commons | None = None
         if delivery is not None:
             self.commons = Commons(
@@ -340,6 +341,7 @@ class Engine:
         if self.announcing is not None:
             self.announcing.refresh(in_turn=self.keyspace.turn.writes)
         self.replication.look()
+        self.outgoing.look_around()
         self.sharding.look()
         self.look_out()
 

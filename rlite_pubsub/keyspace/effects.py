@@ -7,7 +7,7 @@ was done, for a topic is too large to be sent again. Law 11: `News.effects` is N
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ WHOLE: Final = 4
 """It is a new topic, or as good as new."""
 BEYOND: Final = 8
 """It has changed by more than the command says."""
+GONE: Final = 16
+"""The key that was there is gone; there may be another one of its name."""
 
 KeyPlace: TypeAlias = tuple[int, bytes]
 """(database, name)"""
@@ -60,6 +62,11 @@ class TopicEffects:
         self.was_trimmed = self.was_restated = False
         self.groups: dict[bytes, GroupEffects] = {}
 
+    @property
+    def are_additions(self) -> bool:
+        """Nothing but entries that it has more."""
+        return bool(self.appended) and not (self.deleted or self.was_trimmed or self.was_restated or self.groups)
+
     def of_group(self, name: bytes) -> GroupEffects:
         """Return a group's effects, for more to be added."""
         found = self.groups.get(name)
@@ -76,6 +83,8 @@ class Effects:
         self.topics: dict[KeyPlace, TopicEffects] = {}
         self.requests: list[Telling] = []
         """What is known in the words that replicas are told, in order."""
+        self.units: list[int] = []
+        """Where in `requests` something begins that stands by itself: a command, or a transaction."""
 
     def _note(self, key: KeyPlace, what: int) -> None:
         self.keys[key] = self.keys.get(key, 0) | what
@@ -87,7 +96,7 @@ class Effects:
     def removed(self, database: int, name: bytes) -> None:
         """Note that a key was removed."""
         self.topics.pop((database, name), None)
-        self.keys[database, name] = VALUE
+        self.keys[database, name] = VALUE | GONE
 
     def expired(self, database: int, name: bytes) -> None:
         """Note that a key has expired: what comes next may already rely on that."""
@@ -108,6 +117,19 @@ class Effects:
         self.keys = {(places.get(key[0], key[0]), key[1]): what for key, what in self.keys.items()}
         self.topics = {(places.get(key[0], key[0]), key[1]): what for key, what in self.topics.items()}
         self.requests.append((first, [b"SWAPDB", b"%d" % first, b"%d" % second]))
+
+    def begin_unit(self) -> None:
+        """What comes now stands by itself."""
+        if not self.units or self.units[-1] != len(self.requests):
+            self.units.append(len(self.requests))
+
+    def units_of_requests(self) -> Iterator[list[Telling]]:
+        """The requests, those together that a replica is to execute as one."""
+        begins = 0
+        for ends in (*self.units, len(self.requests)):
+            if ends > begins:
+                yield self.requests[begins:ends]
+            begins = ends
 
     # -- topics
 
@@ -164,4 +186,9 @@ class Effects:
         """Forget everything: nothing of it was done."""
         self.keys.clear()
         self.topics.clear()
+        self.written()
+
+    def written(self) -> None:
+        """The requests are where replicas are told of them."""
         self.requests.clear()
+        self.units.clear()

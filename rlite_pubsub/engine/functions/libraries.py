@@ -1,8 +1,8 @@
 """The libraries of functions of the store: all of its processes have the same, and they stay when none runs.
 
 A process runs a library's code when somebody first asks for functions, and again when another process has changed it. A
-change of a library is written to the store before it is answered. It builds on the present libraries: if another
-process was quicker, the change is tried again on the new ones.
+change of a library is written to the store before it is answered, and replicas are told of it in the same commit. It
+builds on the present libraries: if another process was quicker, the change is tried again on the new ones.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ log = logging.getLogger("rlite_pubsub")
 
 T = TypeVar("T")
 
+TellReplicas = Callable[[Txn, list[list[bytes]]], None]
+"""Has replicas told of what this transaction changes, in the requests that they are to execute."""
+
 _RETRIES = 100
 """How often another process may be quicker; each time it has changed something."""
 
@@ -26,8 +29,9 @@ _RETRIES = 100
 class Libraries:
     """The libraries as one process knows them."""
 
-    def __init__(self, data: Environment) -> None:
+    def __init__(self, data: Environment, tell_replicas: TellReplicas) -> None:
         self._data = data
+        self._tell_replicas = tell_replicas
         self._register: Register = _without_lua
         self._register_again: Register = _without_lua
         self.functions: Any = None
@@ -113,10 +117,14 @@ class Libraries:
     def _put(self, catalogue: Catalogue, changes: Mapping[bytes, bytes | None], *, only: bool = False) -> bool:
         """Write changes to the store. Returns False if another process was quicker: nothing has changed."""
         known = self._version
+        told = [[b"FUNCTION", b"FLUSH"]] if only else []
+        for name, code in changes.items():
+            told.append([b"FUNCTION", b"DELETE", name] if code is None else [b"FUNCTION", b"LOAD", b"REPLACE", code])
 
         def write(txn: Txn) -> tuple[int, int] | None:
             if not only and function_libraries.version(txn) != known:
                 return None
+            self._tell_replicas(txn, told)
             return function_libraries.put(txn, changes, only=only)
 
         is_freeing = only or not any(code is not None for code in changes.values())

@@ -4,7 +4,9 @@ Promises:
  - What the store has and what its stream tells are one commit: whoever commits keys, a server, a program or a thread
    beside the loop, writes the stream, and nobody else does. A snapshot and the stream behind it leave nothing out, and
    tell nothing twice.
- - What one commit has done is one transaction for a replica, so that it is never between two of ours.
+ - What a command, a transaction or a script has done is one for a replica, so that it is never in the midst of it.
+ - Messages stand between the changes of keys as they were said. They are in no transaction of keys: where that fails, a
+   message is told with the next one. Libraries of functions are told in the commit that changes them.
  - What cannot be said as a command said it (chance, time, scripts, commands of ours) is told by its effect.
 
 Law 11: the stream is there while a replica is attached. Each process sees that it is when it first works behind another
@@ -19,7 +21,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.replicas import states
-from rlite_pubsub.engine.replicas.wording import BESIDE_KEYS, EMPTYING, told
+from rlite_pubsub.engine.replicas.wording import EMPTYING, LIBRARIES, MESSAGES, restored, told
 from rlite_pubsub.keyspace.effects import BEYOND, Effects, Expiry, Telling
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.protocol.replies import Error, Reply
@@ -57,11 +59,16 @@ class Outgoing:
         self._effects = Effects()
         self._told = 0
         """Requests of this turn that were there before the command that is executed."""
-        self._messages: list[list[bytes]] = []  # what is in no transaction: it stays where that fails
+        self._messages: list[Telling] = []  # of this turn
+        self._owed: list[Telling] = []  # messages of turns that could not be committed
         self._writing: dict[int, None] = {}  # sessions that have written in this turn
         self.has_written = False
         """Since somebody looked: those who send it are to be woken."""
         keyspace.call_after_others(self._look)
+
+    def look_around(self) -> None:
+        """Another process may have begun the stream, or ended it. Raises StoreError."""
+        self._keyspace.environment.read(self._look)
 
     def _look(self, txn: Txn) -> None:
         """Somebody else has committed: perhaps that there are replicas, or none any more."""
@@ -75,6 +82,7 @@ class Outgoing:
         self.is_on = is_on
         self._effects.forget()
         self._messages.clear()
+        self._owed.clear()
         self._writing.clear()
         self.writers.clear()
         self._keyspace.news.note(self._effects if is_on else None)
@@ -82,6 +90,11 @@ class Outgoing:
         self._turned()
 
     # -- what is done
+
+    def begin_unit(self) -> None:
+        """What follows is one for replicas: a command, or what stands in a transaction or a script."""
+        self.settle()
+        self._effects.begin_unit()
 
     def settle(self) -> None:
         """A command follows: what was done before it is told by what has become of its keys."""
@@ -92,9 +105,14 @@ class Outgoing:
     def executed(self, session_id: int, database: int, command: Command, args: list[bytes], reply: Reply) -> None:
         """A command was executed, and `settle` called before it. Raises StoreError."""
         effects = self._effects
-        if command.name in BESIDE_KEYS:
+        if command.name in MESSAGES:
             if reply.__class__ is not Error:
-                self.say(args)
+                self._messages.append((database, args))
+                effects.requests.append((database, args))
+                self._keyspace.agenda.due |= KEYS
+        elif command.name in LIBRARIES:
+            if reply.__class__ is not Error:
+                self.writers[session_id] = self.ends
         if command.name in EMPTYING and reply.__class__ is not Error:
             del effects.requests[self._told :]
             effects.keys.clear()
@@ -108,7 +126,9 @@ class Outgoing:
             return
         self._writing[session_id] = None
         words = None
-        if reply.__class__ is not Error:
+        if command.name == b"restore":
+            words = restored(args, self._keyspace.stored.get(database, args[1]))
+        elif reply.__class__ is not Error:
             words = told(command.name, args, reply)
         if words is None or any([what & BEYOND for what in keys.values()]):
             states.settle(self._keyspace, effects)
@@ -117,16 +137,10 @@ class Outgoing:
         effects.topics.clear()
         effects.requests.append((database, words))
 
-    def say(self, words: list[bytes]) -> None:
-        """Replicas are to hear this, which is in no transaction of keys: a message, a library of functions."""
-        if self.is_on:
-            self._messages.append(words)
-            self._keyspace.agenda.due |= KEYS
-
     def begin_owed(self) -> None:
         """Where something is to be written though no key has changed, there is to be a commit. While another process
         writes it waits."""
-        if self._messages or self._effects.requests:
+        if self._owed or self._effects.requests:
             with suppress(StoreHeld):
                 self._keyspace.writing()
             if not self._keyspace.turn.writes:
@@ -138,28 +152,28 @@ class Outgoing:
         """Before the commit, in its transaction. Raises StoreError."""
         effects = self._effects
         states.settle(self._keyspace, effects)
-        if not effects.requests and not self._messages:
+        if not effects.requests and not self._owed:
             return
         txn = self._keyspace.writing()
         stream = replica_stream.get(txn)
         if stream is None:
             self._turn(False)
             return
-        requests = effects.requests + [(0, words) for words in self._messages]
+        units = [[message] for message in self._owed]
+        units += effects.units_of_requests()
         now_ms = self._keyspace.clock_ms()
         if stream.until_ms <= now_ms:  # its replicas have been away for too long
             replica_stream.end(txn)
             self._turn(False)
             return
-        data = _packed(requests, stream.database)
-        stream = stream._replace(database=requests[-1][0])
-        self.ends = replica_stream.append(txn, stream, data, now_ms).ends
-        effects.requests.clear()
+        self.ends = _put(txn, stream, units, now_ms)
+        effects.written()
         self.has_written = True
 
     def committed(self) -> None:
         """What was written is committed."""
         self._messages.clear()
+        self._owed.clear()
         for session_id in self._writing:
             self.writers[session_id] = self.ends
         self._writing.clear()
@@ -168,7 +182,9 @@ class Outgoing:
         """It is not: what is in no transaction of keys is said with the next one."""
         self._writing.clear()
         self.has_written = False
-        if self._messages:
+        self._owed += self._messages
+        self._messages.clear()
+        if self._owed:
             self._keyspace.agenda.later |= KEYS
 
     def forget(self, session_id: int) -> None:
@@ -177,6 +193,18 @@ class Outgoing:
         self._writing.pop(session_id, None)
 
     # -- beside the commits of keys
+
+    def write_beside(self, txn: Txn, requests: list[list[bytes]]) -> None:
+        """By this transaction, which is not the turn's, something has changed beside keys: replicas hear it in the same
+        commit."""
+        self._look(txn)
+        stream = replica_stream.get(txn)
+        if stream is not None:
+            database = max(stream.database, 0)
+            unit = [(database, words) for words in requests]
+            self.ends = _put(txn, stream, [unit], self._keyspace.clock_ms())
+            self.has_written = True
+            self._keyspace.agenda.due |= KEYS
 
     def mark(self, data: bytes) -> None:
         """Have all replicas hear this at once: a PING, or that they are to acknowledge. Raises StoreError."""
@@ -192,10 +220,19 @@ class Outgoing:
             self.ends = ends
 
 
-def _packed(requests: list[Telling], selected: int) -> bytes:
-    """As they are sent: what one commit did is one transaction, but for keys whose time was over before or after all
-    else. A database is selected where it is another one than before."""
+def _put(txn: Txn, stream: replica_stream.Stream, units: list[list[Telling]], now_ms: int) -> int:
+    """Tell replicas; where the stream ends behind it."""
     parts: list[bytes] = []
+    database = stream.database
+    for unit in units:
+        _pack(parts, unit, database)
+        database = unit[-1][0]
+    return replica_stream.append(txn, stream._replace(database=database), b"".join(parts), now_ms).ends
+
+
+def _pack(parts: list[bytes], requests: list[Telling], selected: int) -> None:
+    """As they are sent: one transaction, where they are several, but for keys whose time was over before or after all
+    else. A database is selected where it is another one than before."""
     current = requests[0][0]
     if current != selected:
         parts.append(bulk_array([b"SELECT", b"%d" % current]))
@@ -210,4 +247,3 @@ def _packed(requests: list[Telling], selected: int) -> bytes:
         parts.append(bulk_array(words))
         if at == last:
             parts.append(_EXEC)
-    return b"".join(parts)

@@ -38,7 +38,7 @@ _REPORT_S = 1.0
 _GRACE_MS = 30_000
 """Added to `repl-backlog-ttl`: so late may the next report be."""
 NO_SERVER = b"ERR only a server has replicas: this is a program that has opened the store by itself"
-NO_SOCKET = b"ERR a file can be sent only over a connection without TLS"
+NO_SOCKET = b"ERR a file can be sent only over a connection of a server"
 
 
 class FileWish(NamedTuple):
@@ -86,12 +86,14 @@ class Replicas:
         counters: Counters,
         own: Callable[[], int],
         ring: Callable[[int], None],
+        nudge: Callable[[], None],
         sync_beside: SyncBeside | None,
         clock_ms: Callable[[], int],
         stopwatch: Callable[[], float],
         call_later: CallLater,
     ) -> None:
-        """`own` subscriber of this process, and how others are woken. Without `sync_beside` none can be attached."""
+        """`own` subscriber of this process, how others are woken, and how all are made to look whether there are
+        replicas. Without `sync_beside` none can be attached."""
         self._settings = settings
         self._data = data
         self._live = live
@@ -100,6 +102,7 @@ class Replicas:
         self._counters = counters
         self._own = own
         self._ring = ring
+        self._nudge = nudge
         self._sync_beside = sync_beside
         self._clock_ms = clock_ms
         self._stopwatch = stopwatch
@@ -134,6 +137,7 @@ class Replicas:
         stream = self._data.write(lambda txn: self._begin(txn, replica, current, history, offset))
         if stream.history != current:
             self._live.write(lambda live: replica_stream.go_on_with(live, stream.history))
+        self._nudge()  # or who only publishes would not know
         replica.join(stream.history)
         self._replicas[session.id] = replica
         session.become_replica()
@@ -167,9 +171,9 @@ class Replicas:
         self._put(txn, replica, now_ms)
         return stream
 
-    def _until_ms(self, now_ms: int) -> int:
+    def _until_ms(self, now_ms: int, grace_ms: int = _GRACE_MS) -> int:
         ttl_s: int = self._settings["repl-backlog-ttl"]
-        return min(now_ms + ttl_s * 1000 + _GRACE_MS, FOREVER) if ttl_s else FOREVER
+        return min(now_ms + ttl_s * 1000 + grace_ms, FOREVER) if ttl_s else FOREVER
 
     def _put(self, txn: Txn, replica: Replica, now_ms: int) -> None:
         replica_stream.put_replica(txn, replica.name, replica.record(now_ms, self._most_bytes, self._own()))
@@ -223,10 +227,13 @@ class Replicas:
             self._call_later(0.0, lambda: self._write(lambda txn: self._release(txn, replica)))
 
     def _release(self, txn: Txn, replica: Replica) -> None:
+        now_ms = self._clock_ms()
         replica_stream.forget_replica(txn, replica.name)
         stream = replica_stream.get(txn)
         if stream is not None:
-            replica_stream.begin(txn, stream.kept_bytes, self._until_ms(self._clock_ms()))
+            are_others = any([other.until_ms > now_ms for _, other in replica_stream.replicas(txn)])
+            until_ms = self._until_ms(now_ms, _GRACE_MS if are_others else 0)
+            replica_stream.begin(txn, stream.kept_bytes, until_ms)
 
     def _cut(self, replica: Replica, why: str) -> None:
         log.warning("Replica %s is cut off: %s", replica.session.address, why)
@@ -313,6 +320,7 @@ class Replicas:
                 self.mark(PING)
         elif stream is not None and stream.until_ms <= self._clock_ms():
             self._write(self._end_in_time)
+            self._nudge()
 
     def _check(self, replica: Replica, now: float) -> None:
         if replica.state != ONLINE:

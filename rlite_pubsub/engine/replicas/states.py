@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.payloads import payload_for_replicas
 from rlite_pubsub.engine.replicas.topic_requests import requests_of
-from rlite_pubsub.keyspace.effects import EXPIRY, WHOLE, Effects
+from rlite_pubsub.keyspace.effects import EXPIRY, GONE, WHOLE, Effects
 from rlite_pubsub.keyspace.records import Record, Text
 from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.topics import entry_ids
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.effects import TopicEffects
@@ -37,7 +38,7 @@ def _requests(
 ) -> Iterator[list[bytes]]:
     if record is None:
         yield [b"DEL", name]
-    elif isinstance(record, Topic) and not what & WHOLE:
+    elif isinstance(record, Topic) and (not what & WHOLE or _is_begun(record, what, of_topic)):
         if of_topic is not None:
             yield from requests_of(record, of_topic)
         if what & EXPIRY:
@@ -49,6 +50,13 @@ def _requests(
         yield [b"SET", name, record.value, *at]
     else:
         yield [b"RESTORE", name, b"%d" % record.expires_ms, payload_for_replicas(record), b"REPLACE", b"ABSTTL"]
+
+
+def _is_begun(topic: Topic, what: int, of_topic: TopicEffects | None) -> bool:
+    """Whether it was made by the entries that it has, so that a replica makes it as well."""
+    if what & GONE or of_topic is None or not of_topic.are_additions:
+        return False
+    return of_topic.appended == topic.length == topic.entries_added and topic.max_deleted_id == entry_ids.MIN
 
 
 def _expiry(record: Record) -> list[bytes]:

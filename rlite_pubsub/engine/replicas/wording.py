@@ -8,9 +8,13 @@ here, to the last byte.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from rlite_pubsub.protocol.rdb import envelope
 from rlite_pubsub.protocol.replies import Encoded, Reply
+
+if TYPE_CHECKING:
+    from rlite_pubsub.keyspace.records import Record
 
 VERBATIM: Final = frozenset(
     b"""
@@ -21,10 +25,10 @@ VERBATIM: Final = frozenset(
     zadd zincrby zrem zpopmin zpopmax zremrangebyscore zremrangebyrank zremrangebylex zrangestore
     """.split()
 )
-BESIDE_KEYS: Final = frozenset(
-    (b"publish", b"spublish", b"function|load", b"function|delete", b"function|flush", b"function|restore")
-)
+MESSAGES: Final = frozenset((b"publish", b"spublish"))
 """Told as they were said, too, though they change no keys."""
+LIBRARIES: Final = frozenset((b"function|load", b"function|delete", b"function|flush", b"function|restore"))
+"""Told in the commit in which libraries change (`Outgoing.write_beside`), which is not the turn's."""
 EMPTYING: Final = frozenset((b"flushall", b"flushdb"))
 """Told as they were said where there was nothing to remove, too."""
 
@@ -117,6 +121,22 @@ def _words(reply: Reply) -> list[bytes] | None:
         return None
     words = [word for word in reply if isinstance(word, bytes)]
     return words if len(words) == len(reply) else None
+
+
+LATEST_TYPE: Final = 19
+"""Of values that redis-server 7.0 reads, in the first byte of a dump."""
+
+
+def restored(args: list[bytes], record: Record | None) -> list[bytes] | None:
+    """RESTORE, with the time at which the key expires in the place of how long it has; None: it has made no key, or
+    redis-server 7.0 can't read the payload."""
+    payload = args[3]
+    if record is None or payload[0] > LATEST_TYPE or envelope.version_of(payload) > envelope.VERSION:
+        return None
+    words = [*args[:2], b"%d" % record.expires_ms, *args[3:]]
+    if record.expires_ms and not any([word.upper() == b"ABSTTL" for word in args[4:]]):
+        words.append(b"ABSTTL")
+    return words
 
 
 _WORDINGS: Final[dict[bytes, Wording]] = {

@@ -247,7 +247,7 @@ class Waiting:
         outgoing = self._outgoing
         is_told = outgoing.is_on
         if is_told:
-            outgoing.settle()
+            outgoing.begin_unit()
         try:
             reply = waiter.attempt(name)
             if is_told and reply is not None and waiter.command is not None:

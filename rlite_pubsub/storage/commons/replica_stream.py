@@ -78,6 +78,11 @@ def get(txn: Txn) -> Stream | None:
     return None if value is None else Stream._make((*_HEAD.unpack_from(value), value[_HEAD.size :]))
 
 
+def is_there(txn: Txn) -> bool:
+    """Whether anybody replicates."""
+    return txn.get(databases.STREAM) is not None
+
+
 def begin(txn: Txn, kept_bytes: int, until_ms: int) -> Stream:
     """Return the stream; begin one, with a new history, if there is none."""
     known = get(txn)

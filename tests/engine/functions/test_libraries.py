@@ -24,7 +24,7 @@ def code(name: str, *functions: str) -> bytes:
 
 def opened(store: Store) -> Libraries:
     """As one more process has them."""
-    libraries = Libraries(store.data)
+    libraries = Libraries(store.data, lambda txn, requests: None)
     libraries.register_by(register, register)
     return libraries
 
@@ -114,7 +114,7 @@ def test_one_that_can_not_be_loaded_any_more_does_not_take_the_others_with_it(
             raise FunctionError(b"too slow")
         return register(body)
 
-    other = Libraries(store.data)
+    other = Libraries(store.data, lambda txn, requests: None)
     other.register_by(register, register_again)
     assert names(other) == {b"a": [b"f"]}
     assert "too slow" in caplog.text
