@@ -184,6 +184,7 @@ class Engine:
         self.unacknowledged: Acknowledged = []  # replies of this turn that wait for its commit
         environments = [data] if delivery is None else [delivery.store.data, delivery.store.live]
         self.outgoing = Outgoing(keyspace, self.look_out)
+        self.libraries = Libraries(data, self.outgoing.write_beside)
         self.writer_waits = WriterWaits(
             environments, hub, keyspace, call_later, lambda: float(settings["writer-patience"])
         )
@@ -198,9 +199,8 @@ class Engine:
             stopwatch,
             call_later,
         )
-        self.pause = Pause(
-            keyspace, self.monitors, stopwatch, call_later, self.look_out, partial(declared_flags, self)
-        )
+        declared = partial(declared_flags, self.scripts, self.libraries)
+        self.pause = Pause(keyspace, self.monitors, stopwatch, call_later, self.look_out, declared)
         self.cold_waits = ColdWaits(call_later)
         self.idle_claims = IdleClaims(keyspace, stopwatch, call_later)
         self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon, hub.agenda)
@@ -269,8 +269,6 @@ class Engine:
         settings.on_change("min-replicas-to-write", lambda _: self.look_out())
         hub.call_on_bell(self.replicas.look)
         self.replica_waits = ReplicaWaits(self.replicas, stopwatch, call_later)
-        self.scripts = Scripts()
-        self.libraries = Libraries(data, self.outgoing.write_beside)
         self.commons: Commons | None = None
         if delivery is not None:
             self.commons = Commons(

@@ -5,31 +5,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.scripts.cache import Flags, shebang
+from rlite_pubsub.engine.scripts.cache import Flags, Scripts, shebang
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
-    from rlite_pubsub.engine.engine import Engine
+    from rlite_pubsub.engine.functions.libraries import Libraries
     from rlite_pubsub.engine.table import Command
 
 
-def declared_flags(engine: Engine, command: Command, args: list[bytes]) -> Flags | None:
-    """None where it says nothing, is not known, or the request calls neither."""
+def declared_flags(scripts: Scripts, libraries: Libraries, command: Command, args: list[bytes]) -> Flags | None:
+    """None where it says nothing, is not known here, or the request calls neither."""
     match command.name:
         case b"eval" | b"eval_ro":
-            return _of_body(engine, args[1])
+            return _of_body(scripts, args[1])
         case b"evalsha" | b"evalsha_ro":
-            script = engine.scripts.find(args[1])
+            script = scripts.find(args[1])
             return None if script is None else script.flags
         case b"fcall" | b"fcall_ro":
-            return _of_function(engine, args[1])
+            return _of_function(libraries, args[1])
         case _:
             return None
 
 
-def _of_body(engine: Engine, body: bytes) -> Flags | None:
-    script = engine.scripts.by_body.get(body)
+def _of_body(scripts: Scripts, body: bytes) -> Flags | None:
+    script = scripts.by_body.get(body)
     if script is not None:
         return script.flags
     try:
@@ -38,12 +38,11 @@ def _of_body(engine: Engine, body: bytes) -> Flags | None:
         return None
 
 
-def _of_function(engine: Engine, name: bytes) -> Flags | None:
-    from rlite_pubsub.engine.functions.functions import functions_of  # with it comes Lua
-
-    functions_of(engine)
+def _of_function(libraries: Libraries, name: bytes) -> Flags | None:
+    if libraries.functions is None:
+        return None  # nobody has asked for functions, so no library's code was run
     try:
-        function = engine.libraries.function(name)
+        function = libraries.function(name)
     except StoreError:  # FCALL meets it again, and says so
         return None
     return None if function is None else function.flags
