@@ -57,6 +57,8 @@ class Chores:
             work()
         except StoreRemoved:
             pass  # the store itself says so, once
+        except StoreHeld:
+            pass  # another process is writing, and nothing was done: it is with the next run
         except Exception as failure:
             self._tell(name, failure)
             try:
@@ -174,10 +176,12 @@ class Housekeeping(KeyListener):
             self._commit()
 
     def _try(self, work: Callable[[], object]) -> None:
-        """Do one part; if it fails, the others still run."""
+        """Do one part; if it fails, the others still run. What others keep it from writing comes with a later step."""
         try:
             work()
             self._commit()
+        except StoreHeld:
+            self._commit()  # nothing was done since the last one, so there is nothing to undo, and nothing to refuse
         except StoreError as failure:
             self._keyspace.fail(failure)
             self.failure = failure

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from itertools import count
 
 import pytest
 from recorded_session import House
 
 from rlite_pubsub.engine import housekeeping
+from rlite_pubsub.engine.topics.readership import GRACE_SECONDS
 from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.errors import StoreHeld
+from rlite_pubsub.storage.turn import Turn
 
 pytestmark = pytest.mark.settings(enable_debug_command="yes")
 
@@ -120,3 +125,48 @@ def test_nothing_expires_while_writes_are_paused_but_it_is_not_shown(house: Hous
     session.do("CLIENT", "UNPAUSE")
     house.engine.cron(house.clock.now)
     assert size(house) == 0
+
+
+@pytest.mark.settings(retain="kept 1 entries")
+@pytest.mark.parametrize(
+    ("requests", "is_done"),
+    [
+        ("SET short lived PX 100", "DBSIZE :0"),
+        ("XADD news#ephemeral * f v", "DBSIZE :0"),
+        ("PUBLISH kept 1, PUBLISH kept 2, PUBLISH kept 3", "XLEN kept :1"),
+        ("TOPIC.DEFER later {soon_ms} f v", "XLEN later :1"),
+    ],
+)
+def test_what_nobody_asked_for_is_put_off_without_a_word_while_another_process_writes(
+    requests: str, is_done: str, house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = house.session()
+    for request in requests.format(soon_ms=int(house.clock.now * 1000) + 100).split(", "):
+        assert not session.do(*request.split()).startswith(b"-")
+    begin = house.data.begin
+    refused = 0
+
+    def held(turn: Turn, *, write: bool) -> Txn:
+        nonlocal refused
+        if write:
+            refused += 1
+            raise StoreHeld(house.data.path, lambda: "another process writes")
+        return begin(turn, write=write)
+
+    def look() -> None:
+        for _ in range(10):
+            house.engine.cron(house.clock.now)
+            house.engine.commit()
+
+    if "#ephemeral" in requests:
+        look()  # from here on nobody has read it
+    house.clock.now += GRACE_SECONDS + 1
+    with monkeypatch.context() as patches, caplog.at_level(logging.WARNING, "rlite_pubsub"):
+        patches.setattr(house.data, "begin", held)
+        look()
+    assert refused
+    assert not caplog.records
+    assert house.engine.key_commit.failure is None
+    look()
+    *asked, answer = is_done.split()
+    assert session.do(*asked) == answer.encode() + b"\r\n"

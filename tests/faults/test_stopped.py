@@ -403,3 +403,18 @@ def test_publishers_elsewhere_go_on_while_a_server_with_spilled_sessions_is_stop
     finally:
         stopped.process.send_signal(signal.SIGCONT)
     assert asker.ping()
+
+
+def test_what_a_server_does_by_itself_is_put_off_while_another_process_writes_and_no_commit_has_failed(
+    serve: Serve,
+) -> None:
+    server = serve(*SHORT, "--enable-debug-command", "yes")
+    with redis.Redis(port=server.port) as client:
+        client.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+        client.set("short", "lived", px=1)
+        with StoppedWriter(server.store_folder) as writer:
+            client.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", "1")
+            until(lambda: "writer_of_data" in client.info("everything"), "its expiry has met the writer")
+            writer.go_on()
+            until(lambda: client.info("stats")["expired_keys"] == 1, "it has expired")
+    assert "Can't commit" not in server.log()

@@ -61,6 +61,8 @@ class Alarm:
             return
         try:
             next_ms = self._work()
+        except StoreHeld:
+            return  # another process is writing: it is done with the next run
         except Exception as failure:
             level = logging.DEBUG if self._has_failed else logging.WARNING
             log.log(level, "Can't do work that is due on topics: %s", keyspace.fail(failure))
@@ -215,6 +217,8 @@ class Keeping:
             has_more = any([part.retention.step() for part in keyspace.parts if part.retention is not None])
             if self.rules.all is not self._known:  # the process that changed them died before it announced that
                 self._hub.look_at_rules()
+        except StoreHeld:
+            return False  # another process is writing: it is done with the next run
         except Exception as failure:
             log.log(logging.DEBUG if self._has_failed else logging.WARNING, "Can't trim: %s", keyspace.fail(failure))
             self._has_failed = True

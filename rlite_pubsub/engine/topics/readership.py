@@ -19,6 +19,7 @@ from rlite_pubsub.groups import group as groups
 from rlite_pubsub.groups import pending, release
 from rlite_pubsub.keyspace.databases import Databases
 from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.errors import StoreHeld
 from rlite_pubsub.storage.groups import pending as pending_records
 from rlite_pubsub.storage.groups.released import Released
 from rlite_pubsub.storage.memory import EPHEMERAL
@@ -108,6 +109,8 @@ class Readership:
                 self._depart(keyspace, seat)
             if keyspace.memory is not None and not self._sampler.paused:
                 self._look(keyspace, Databases((keyspace.memory.part,)), now)
+        except StoreHeld:
+            return  # another process is writing: it is done with the next run
         except Exception as failure:
             level = logging.DEBUG if self._has_failed else logging.WARNING
             log.log(level, "Can't remove ephemeral topics or consumers: %s", keyspace.fail(failure))
