@@ -177,7 +177,7 @@ def _verbatim(reply: Verbatim, protocol: int) -> bytes:
 
 class _Encoders(dict[type, Callable[[Reply, int], bytes]]):
     def __missing__(self, kind: type) -> Callable[[Reply, int], bytes]:
-        raise TypeError(f"{kind.__name__} is no reply")
+        raise TypeError(f"{kind.__name__} is not a reply")
 
 
 _ENCODERS: Final = _Encoders(

@@ -78,7 +78,7 @@ class Frames:
         self._pending = 1  # and so many elements are to come
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The replies that are complete with it. Raises ValueError for what is no reply."""
+        """The replies that are complete with it. Raises ValueError for what is not a reply."""
         self._parts.append(data)
         self._missing -= len(data)
         if self._missing > 0:
@@ -112,7 +112,7 @@ class Frames:
                 self._pending += max(0, int(data[self._at + 1 : line_end])) * _COUNTED.get(kind, 2)
                 self._pending += kind == _ATTRIBUTE
             elif kind not in _LINES:
-                raise ValueError(f"{data[self._at : line_end][:100]!r} is no reply")
+                raise ValueError(f"{data[self._at : line_end][:100]!r} is not a reply")
             self._pending -= 1
             self._at = end
         return True

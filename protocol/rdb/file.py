@@ -170,14 +170,14 @@ def read_file(reader: StreamReader, read_value: Callable[[int, PayloadReader], T
                 yield Key(database, name, expires_ms, idle_s, frequency, value)
                 expires_ms, idle_s, frequency = 0, None, None
     if version >= _FIRST_WITH_SUM and reader.take_sum():
-        raise Malformed("a file whose sum is wrong: it is damaged")
+        raise Malformed("a file whose checksum is wrong: it is damaged")
 
 
 def _read_head(reader: StreamReader) -> int:
     head = reader.take(_HEAD_BYTES)
     match = _HEAD.fullmatch(head)
     if match is None:
-        raise Malformed("a file that is no RDB file")
+        raise Malformed("a file that is not an RDB file")
     version = int(match[1] or match[2])
     if not 1 <= version <= (_LATEST_OF_REDIS if match[1] else _LATEST_OF_VALKEY):
         raise Malformed(f"a file of version {version}, which is not known here")

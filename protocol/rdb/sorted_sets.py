@@ -5,7 +5,7 @@
     12: a string that is a ziplist     17: a string that is a listpack; members and scores by turns
 
 A dump of ours is a sorted set of kind 5, highest first, or 17. An empty one is malformed, and so is one with a member
-twice or with a score that is no number.
+twice or with a score that is not a number.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def read_sorted_set(kind: int, reader: PayloadReader) -> list[Scored]:
     found: dict[bytes, float] = {}
     for member, score in _members(kind, reader):
         if member in found or math.isnan(score):
-            raise Malformed("a sorted set with a member twice, or with a score that is no number")
+            raise Malformed("a sorted set with a member twice, or with a score that is not a number")
         found[member] = score
     if not found:
         raise Malformed("a sorted set without members")
@@ -88,4 +88,4 @@ def _number(text: bytes) -> float:
     try:
         return float(text)
     except ValueError:
-        raise Malformed("a score that is no number") from None
+        raise Malformed("a score that is not a number") from None

@@ -100,5 +100,5 @@ def read(target: Place, path: str, digest: str) -> bytes:
     except FileNotFoundError as failure:
         raise PieceMissing(path) from failure
     if sha256(data).hexdigest() != digest:
-        raise PieceDamaged(path, "it is not what was written: its digest is another")
+        raise PieceDamaged(path, "it is not what was written: its digest differs")
     return data

@@ -18,7 +18,7 @@ class PieceMissing(BackupError):
     """A file that is needed is not there."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "it is not there: what needs it can't be restored")
+        super().__init__(path, "it is missing: what needs it can't be restored")
 
 
 class PieceDamaged(BackupError):

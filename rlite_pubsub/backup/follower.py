@@ -212,7 +212,7 @@ class BackupFollower:
             else:
                 self._roll(self._trail, is_asked)
         except TrailLost as lost:
-            log.info("The backup begins anew: %s", lost)
+            log.info("The backup starts over: %s", lost)
             self._end_trail()
         except (StoreError, OSError) as failure:
             self._note_failure(failure)

@@ -87,7 +87,7 @@ def read(place: Place, name: SnapshotName) -> SnapshotManifest:
             tuple(Block(str(each["path"]), str(each["sha256"]), int(each["bytes"])) for each in said["blocks"]),
         )
     except (ValueError, KeyError, TypeError) as failure:
-        raise PieceDamaged(name.path, f"it is no manifest ({failure!r})") from failure
+        raise PieceDamaged(name.path, f"it is not a manifest ({failure!r})") from failure
     if found.name != name:
         raise PieceDamaged(name.path, f"it is {found.name.path}")
     return found
@@ -128,5 +128,5 @@ def _read(place: Place, path: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError) as failure:
         raise PieceDamaged(path, f"it cannot be read ({failure!r})") from failure
     if not is_whole:
-        raise PieceDamaged(path, "it is not what was written: its digest is another")
+        raise PieceDamaged(path, "it is not what was written: its digest differs")
     return dict(said)

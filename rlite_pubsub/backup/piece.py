@@ -69,13 +69,13 @@ def unpack(path: str, data: bytes) -> Piece:
         if version > FORMAT:
             raise FormatNewer(path, version, FORMAT)
         if zlib.crc32(data[_HEAD.size :]) != checksum:
-            raise PieceDamaged(path, "it is not what was written: its checksum is another")
+            raise PieceDamaged(path, "it is not what was written: its checksum differs")
         head = data[_HEAD.size : _HEAD.size + head_bytes]
         body = zlib.decompress(data[_HEAD.size + head_bytes :])
         found = sha256(head)
         found.update(body)
         if found.digest() != digest:
-            raise PieceDamaged(path, "it is not what was written: its digest is another")
+            raise PieceDamaged(path, "it is not what was written: its digest differs")
         return Piece(digest.hex(), json.loads(head) if head else {}, _runs(body))
     except (StructError, zlib.error, ValueError) as failure:
         raise PieceDamaged(path, f"it is not what was written ({failure})") from failure
@@ -89,5 +89,5 @@ def _runs(body: bytes) -> Runs:
         runs.append((first, body[at : at + pages * PAGE_BYTES]))
         at += pages * PAGE_BYTES
     if at != len(body):
-        raise ValueError("it has other pages than it says")
+        raise ValueError("its pages are not those it lists")
     return runs

@@ -116,7 +116,7 @@ def check_free(folder: Path) -> None:
     except NotADirectoryError:
         there = [folder]
     if there:
-        raise StoreThere(str(there[0]), "it is there: a backup is restored into a folder that is new or empty")
+        raise StoreThere(str(there[0]), "it exists: a backup is restored into a new or empty folder")
 
 
 def _write_pages(target: BackupTarget, manifest: SnapshotManifest, choice: RestorePoint, path: Path) -> int:
@@ -155,7 +155,7 @@ class Succession:
         name = layout.change_name(path)
         said = piece.head
         if name is None or [said.get(word) for word in name._fields] != list(name):
-            raise PieceDamaged(path, "it is another change than its name says")
+            raise PieceDamaged(path, "its name is that of another change")
         if name.number != self._number + 1:
             raise PieceMissing(f"{path.rpartition('/')[0]}/{self._number + 1:010d}-*.pages")
         if self._digest is not None and said["previous"] != self._digest:

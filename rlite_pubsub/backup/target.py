@@ -100,7 +100,7 @@ class BackupTarget:
             raise PieceMissing(path) from failure
         found = unpack(path, data)
         if digest and found.digest != digest:
-            raise BackupError(path, "it is another piece than its name says")
+            raise BackupError(path, "its name is that of another piece")
         return found
 
 

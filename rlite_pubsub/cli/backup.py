@@ -34,7 +34,7 @@ def backup(parser: argparse.ArgumentParser) -> None:
     """Declares its options."""
     _declare(parser, _backup, _STORE, _TARGET)
     parser.add_argument("--retain", type=_seconds, metavar="AGE", help="remove what only older states need")
-    parser.add_argument("--follow", action="store_true", help="bring every change to the target, until interrupted")
+    parser.add_argument("--follow", action="store_true", help="copy every change to the target, until interrupted")
     parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help="with --follow (default: 1)")
 
 

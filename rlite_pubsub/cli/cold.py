@@ -42,9 +42,9 @@ def cold(parser: argparse.ArgumentParser) -> None:
             "-s", "--store", "--dir", dest="store", default="./store", help="a store folder (default: ./store)"
         )
         command.add_argument(
-            "--cold", metavar="URL", help="the cold store: a folder, s3://… (default: the one that the store has)"
+            "--cold", metavar="URL", help="the cold store: a folder, s3://… (default: the store's own)"
         )
-        command.add_argument("--topic", type=os.fsencode, help="only of this topic")
+        command.add_argument("--topic", type=os.fsencode, help="only this topic")
         command.add_argument("--json", action="store_true", help="print JSON")
         command.set_defaults(run=lambda arguments: action(_place_of(arguments), arguments))
         return command
@@ -233,7 +233,7 @@ def _id(word: str) -> Id:
     try:
         return id_of(word if "-" in word else f"{word}-0")
     except ValueError as failure:
-        raise argparse.ArgumentTypeError(f"{word} is no id") from failure
+        raise argparse.ArgumentTypeError(f"{word} is not an id") from failure
 
 
 def _restore(place: Place, arguments: argparse.Namespace) -> int:

@@ -41,24 +41,24 @@ THEMES: dict[str, tuple[Subcommand, ...]] = {
     "Look": (
         Subcommand("top", "top:top", "Show rates, topics, groups and subscribers, as they change."),
         Subcommand("discover", "discover:discover", "List the servers of this machine, or those in a directory."),
-        Subcommand("channels", "following.channels:channels", "List the channels that somebody subscribes to."),
+        Subcommand("channels", "following.channels:channels", "List the channels that have subscribers."),
         Subcommand("subscribers", "store:subscribers", "List the subscribers of a store: processes, names, backlogs."),
         Subcommand("doctor", "doctor.doctor:doctor", "Check a store or a server, and clean up after dead subscribers."),
     ),
     "Look after a store": (
         Subcommand("backup", "backup:backup", "Copy a store that is in use to a folder or a bucket."),
-        Subcommand("restore", "backup:restore", "Make a store of what a backup has."),
+        Subcommand("restore", "backup:restore", "Make a store from a backup."),
         Subcommand("backups", "backup:backups", "List the states that a backup has."),
         Subcommand("verify", "backup:verify", "Read all of a backup, and report what is wrong."),
         Subcommand("compact", "store:compact", "Give free pages of a store back to the file system."),
-        Subcommand("import", "moving:importing", "Make a store of a Redis's keys: its files, or a running one."),
+        Subcommand("import", "moving:importing", "Make a store from Redis's files, or from a running Redis."),
         Subcommand("export", "moving:exporting", "Write a store's keys into an RDB file."),
         Subcommand("cold", "cold:cold", "List, verify, restore and rebuild the cold store."),
         Subcommand("shard", "shards:shard", "Spread keys and queues over several servers."),
         Subcommand("pipeline", "pipeline:pipeline", "Work on topics in bulk, on Spark."),
     ),
     "This command line": (
-        Subcommand("completion", "shells:completion", "Print what has a shell complete commands and options."),
+        Subcommand("completion", "shells:completion", "Print a script that completes commands in a shell."),
         Subcommand("man", "shells:man", "Print the man page: rlite-pubsub man | man -l -"),
     ),
 }

@@ -18,7 +18,7 @@ _COLUMNS = {"addresses": "40", "host": "16", "pid": ">8", "version": "9", "start
 
 def discover(parser: argparse.ArgumentParser) -> None:
     """Declares its options."""
-    parser.add_argument("--directory", metavar="URL", help="ask the Redis where servers register, and not this machine")
+    parser.add_argument("--directory", metavar="URL", help="ask the Redis where servers register, not this machine")
     parser.add_argument("--topic", help="with --directory: only servers that have this topic")
     parser.add_argument("--json", action="store_true", help="print JSON, with the names of topics")
     parser.set_defaults(run=_discover)
@@ -32,7 +32,7 @@ def _discover(arguments: argparse.Namespace) -> int:
         print(json.dumps([asdict(card) for card in found], indent=2))
         return 0
     if not found:
-        print("No server is found.")
+        print("No server was found.")
         return 0
     row = "  ".join(f"{{:{form}}}" for form in _COLUMNS.values()).format
     print(row(*_COLUMNS).rstrip())

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 def importing(parser: argparse.ArgumentParser) -> None:
     """Declare `import`."""
     parser.description = (
-        "Make a store of a Redis's keys: of an RDB file, an append-only file or folder, or a running server (redis://, "
-        "rediss:// or unix://, which is asked for all it has as a replica would)."
+        "Make a store from Redis's keys: an RDB file, an append-only file or folder, or a running server (redis://, "
+        "rediss:// or unix://, which is asked for everything, as by a replica)."
     )
     parser.add_argument("source", metavar="dump.rdb|appendonlydir|redis://...")
     parser.add_argument("store", metavar="STORE", help="a folder, which must be new unless you say --merge")
-    parser.add_argument("--merge", action="store_true", help="into a store that is there; keys of the same name go")
+    parser.add_argument("--merge", action="store_true", help="into an existing store; replace keys of the same name")
     parser.set_defaults(run=_import)
 
 
@@ -72,7 +72,7 @@ def _place(folder: Path, *, merge: bool) -> Iterator[Path]:
         yield folder
         return
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CommandFailed(f"{folder} is there already: --merge adds to a store that is there")
+        raise CommandFailed(f"{folder} exists: --merge adds to an existing store")
     whole = folder.absolute()
     place = whole.with_name(f".{whole.name}.importing-{os.getpid()}")
     for left in place.parent.glob(f".{whole.name}.importing-*"):

@@ -113,7 +113,7 @@ def _done(module: Any, job: Job, options: Any, arguments: argparse.Namespace) ->
     from rlite_pubsub.pipeline.spark import jvm_archive
 
     if sys.stderr.isatty() and not jvm_archive.is_there():
-        say("`rlite-pubsub pipeline prepare` would make this start faster from the next time on")
+        say("`rlite-pubsub pipeline prepare` would make this start faster next time")
     logging.disable(logging.ERROR)  # what fails is raised; Spark's client also logs it, and every Ctrl-C
     settings = dict(_setting(word) for word in arguments.conf)
     with session.session(
@@ -131,7 +131,7 @@ def _is_short(module: Any, options: Any) -> bool:
 def _setting(word: str) -> tuple[str, str]:
     name, is_one, value = word.partition("=")
     if not is_one:
-        raise CommandFailed(f"--conf {word}: is NAME=VALUE")
+        raise CommandFailed(f"--conf {word}: must be NAME=VALUE")
     return name, value
 
 

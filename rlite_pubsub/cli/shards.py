@@ -96,7 +96,7 @@ def _move(arguments: argparse.Namespace) -> int:
         directory = whole.directory(at)
         targets = [member for member in directory.members if address_of(member) == to]
         if not targets:
-            raise CommandFailed(f"{to} is no member: `shard list` shows them, `shard add` adds one")
+            raise CommandFailed(f"{to} is not a member: `shard list` shows them, `shard add` adds one")
         whole.move(directory, dict.fromkeys(slots), targets[0])
         return _finish(whole, at, no_wait=arguments.no_wait)
 
@@ -164,5 +164,5 @@ def _address(word: str) -> MemberAddress:
     if not colon:
         host, port = word, str(_PORT)
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise CommandFailed(f"{word!r} is no HOST:PORT")
+        raise CommandFailed(f"{word!r} is not HOST:PORT")
     return MemberAddress(host.strip("[]"), int(port))

@@ -122,7 +122,7 @@ def top(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-i", "--interval", type=_seconds, default=DEFAULT_INTERVAL_S, help="seconds between refreshes (default: 2)"
     )
-    parser.add_argument("--once", action="store_true", help="print one page, with the rates of one interval, and end")
+    parser.add_argument("--once", action="store_true", help="print one page, with the rates of one interval, and exit")
     parser.add_argument("--json", action="store_true", help="one JSON object for each refresh")
     parser.add_argument("--sort", choices=SORTS, default=SORTS[0], help="the order of the tables (default: lag)")
     parser.add_argument("--match", default="*", metavar="PATTERN", help="only topics whose name matches")

@@ -56,7 +56,7 @@ def write(
     for number, (extent, batch) in enumerate(zip(again.extents, full, strict=True)):
         found = _decoded(again, number, view[extent.start : extent.stop])
         if not found.cast(columns.SCHEMA).equals(batch):
-            raise BlockDamaged(path, f"row group {number} is decoded otherwise than it was written")
+            raise BlockDamaged(path, f"row group {number} decodes to something other than was written")
     place.write(path, file)
     return written.info(len(file), sha256(file).digest())
 
@@ -195,7 +195,7 @@ def info_of(place: Place, path: str) -> tuple[BlockInfo, Origin]:
         raise ForeignBlock(path, f"this is block {found.path}, under another name")
     info = found.info(*_size_and_digest(place, path))
     if _size_and_digest(place, path, info.file_bytes - found.size)[1] != found.body_sha256:
-        raise BlockDamaged(path, f"it has other bytes than were written; {_readable(place, found)}")
+        raise BlockDamaged(path, f"its bytes are not those that were written; {_readable(place, found)}")
     _decode_all(place, path, found)
     return info, found.origin
 
@@ -219,7 +219,7 @@ def _chunk_of(path: str, known: Footer, number: int, data: bytes | memoryview, *
     """Return its entries as a chunk without a key; thoroughly, they are verified once more when they are decoded."""
     chunk = columns.to_chunk(_batch_of(path, known, number, data, _OF_ENTRIES))
     if is_thorough and sha256(chunk.value).digest() != known.extents[number].entries_sha256:
-        raise BlockDamaged(path, f"row group {number} is whole, and decoded otherwise than when it was written")
+        raise BlockDamaged(path, f"row group {number} is whole, but decodes to something other than was written")
     return chunk
 
 

@@ -149,9 +149,9 @@ def field_lists(ids: bytes, wire: bytes, count: int, topic: bytes) -> list[list[
             lists: list[list[bytes]] = list(map(_FIELDS_OF, rows))
             if set(map(type, lists)) == {list}:
                 return lists
-        reason = "these bytes are not so many entries"
+        reason = "these bytes are not that many entries"
     except (hiredis.HiredisError, IndexError, TypeError) as failure:
-        reason = f"these bytes are no entries ({failure})"
+        reason = f"these bytes are not entries ({failure})"
     raise EntryMalformed(text_of(topic), _where(ids, reason))
 
 

@@ -173,10 +173,10 @@ def parsed(tail: bytes | memoryview, path: str) -> Footer:
         raise BlockDamaged(path, f"its metadata would have {size} bytes")
     footer = bytes(tail[len(tail) - size :])
     if not footer.startswith(SEAL):
-        raise ForeignBlock(path, "no block of rlite-pubsub, or one whose metadata are damaged")
+        raise ForeignBlock(path, "not a block of rlite-pubsub, or one whose metadata is damaged")
     metadata = footer[_SEAL_BYTES : -len(_MAGIC) - _LENGTH_BYTES]
     if sha256(metadata).digest() != footer[_SEAL_BYTES - _DIGEST_BYTES : _SEAL_BYTES]:
-        raise BlockDamaged(path, "its metadata are not what was written")
+        raise BlockDamaged(path, "its metadata is not what was written")
     parquet = pq.read_metadata(pa.BufferReader(footer))
     said = json.loads(parquet.metadata[KEY.encode()])
     if said["format"] != FORMAT:

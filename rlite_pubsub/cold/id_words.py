@@ -14,8 +14,8 @@ def id_of(text: str) -> Id:
     """Read an id. Raises ValueError."""
     ms, _, seq = text.partition("-")
     if not (ms + seq).isascii() or not ms.isdigit() or not seq.isdigit():
-        raise ValueError(f"{text!r} is no id")
+        raise ValueError(f"{text!r} is not an id")
     found = int(ms), int(seq)
     if max(found) > entry_ids.PART_MAX:
-        raise ValueError(f"{text!r} is no id")
+        raise ValueError(f"{text!r} is not an id")
     return found

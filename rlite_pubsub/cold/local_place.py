@@ -158,7 +158,7 @@ def _prove(path: Path, data: memoryview, name: str) -> None:
         at = 0
         while piece := file.read(_COMPARED_BYTES):
             if data[at : at + len(piece)] != piece:
-                raise PlaceFailed(name, "other bytes can be read than were written")
+                raise PlaceFailed(name, "what can be read is not what was written")
             at += len(piece)
     if at != len(data):
         raise PlaceFailed(name, f"{at} bytes can be read, and {len(data)} were written")

@@ -91,7 +91,7 @@ def checked(path: str) -> str:
     """A path that stays in its place: what is read in a manifest may be anybody's."""
     parts = path.split("/")
     if not path or PurePosixPath(path).is_absolute() or any(part in ("", ".", "..") for part in parts) or "\0" in path:
-        raise PlaceFailed(path, "no path within a cold store")
+        raise PlaceFailed(path, "not a path within a cold store")
     return path
 
 

@@ -122,7 +122,7 @@ def _sweep(lock: Liveness, path: Path) -> None:
         path.with_suffix(".new").unlink(missing_ok=True)
         lock.remove()
     except OSError as failure:
-        log.warning("What a server that has ended left at %s can't be removed: %s", path, failure)
+        log.warning("Can't remove what a server that has ended left at %s: %s", path, failure)
     finally:
         lock.release()
 

@@ -71,7 +71,7 @@ class Registrar:
         try:
             directory.remove(self._client, self._card)
         except self._lost as failure:
-            log.warning("Not taken out of the directory %s, which forgets it by itself: %s", self._shown_url, failure)
+            log.warning("Can't leave the directory %s, which will forget this server: %s", self._shown_url, failure)
         finally:
             self._client.close()
 
@@ -83,7 +83,7 @@ class Registrar:
             if is_there:
                 log.info("Registered in the directory %s", self._shown_url)
             else:
-                log.warning("Not registered in the directory %s, but tried again: %s", self._shown_url, failure)
+                log.warning("Can't register in the directory %s, and will try again: %s", self._shown_url, failure)
 
     def _with_topics(self) -> ServerCard:
         commit = self._store.data.last_commit()

@@ -69,7 +69,7 @@ class ConnectionsResource:
         "GET",
         "/api/connections",
         "Connections of every process of the store",
-        about="Those that keep up least come first, at most `count` of each process. `buffered_bytes` waits for the "
+        about="The slowest readers come first, at most `count` of each process. `buffered_bytes` waits for the "
         "client "
         "in memory, `disk_bytes` on disk, the oldest of it for `waiting_ms`. `input_bytes` and `output_bytes` are "
         "counted "

@@ -100,7 +100,7 @@ def loaded(text: bytes, what: str) -> object:
 
 
 def _no_json(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no value of JSON")
+    raise ValueError(f"{word} is not a JSON value")
 
 
 def _of_object(said: object, what: str) -> tuple[bytes, ...]:

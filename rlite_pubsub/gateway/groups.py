@@ -187,7 +187,7 @@ class GroupsResource:
     @serves(
         "GET",
         "/api/topics/{name}/groups/{group}/pending",
-        "Entries that consumers have and have not acknowledged",
+        "Entries that consumers have not acknowledged",
         about="A page of them, sorted by id: whose each is, for how long, and how often it was delivered.",
         parameters=(CONSUMER, MIN_IDLE, AFTER_PENDING, COUNT),
         answers=as_json(page("pending", _PENDING)),

@@ -81,9 +81,9 @@ class KeysResource:
         "GET",
         "/api/keys",
         "Keys",
-        about="Some of those of a database, in no order: as SCAN, a page may have more or fewer than `count`, and a "
+        about="Some keys of a database, in no order: as with SCAN, a page may have more or fewer than `count`, and a "
         "key that "
-        "is there all the time is in one of them. `size` is the length of a string, and else how many elements there "
+        "is there all the time is in one of them. `size` is the length of a string, otherwise how many elements there "
         "are; `ttl_ms` is null where the key does not expire. `keys_in_all` is how many the database has.",
         parameters=(MATCH, TYPE, DB, AFTER_KEY, COUNT),
         answers=as_json(page("keys", record(**_KEY), keys_in_all=NUMBER)),

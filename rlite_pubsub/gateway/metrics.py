@@ -83,7 +83,7 @@ _OF_INFO = {
     "oldest_age_ms": Exposed("store_oldest_age_seconds", "Age of the oldest message that waits.", per_unit=0.001),
     "data_used_bytes": Exposed("store_used_bytes", "Largest extent of data.mdb so far."),
     "data_live_bytes": Exposed("store_live_bytes", "Bytes of that in use."),
-    "data_free_bytes": Exposed("store_free_bytes", "Free pages of it, which are used again before the file grows."),
+    "data_free_bytes": Exposed("store_free_bytes", "Free pages of it, which are reused before the file grows."),
     "data_held_bytes": Exposed("store_held_bytes", "Free pages that a reader or a checkpoint still holds."),
     "data_disk_bytes": Exposed("store_disk_bytes", "Disk space of data.mdb."),
     "live_used_bytes": Exposed("store_messages_used_bytes", "Largest extent of live.mdb so far."),
@@ -198,7 +198,7 @@ class Metrics:
             found += (*self._of_the_store(), *of_topics(self._keyspace))
         except StoreError as failure:
             is_up = False
-            log.warning("Metrics have nothing of the store, it can't be read: %s", failure)
+            log.warning("Metrics lack the store's figures, since it can't be read: %s", failure)
         yield _gauge("store_up", "Whether the store can be read.", is_up)
         yield from found
 
@@ -333,7 +333,7 @@ def of_topics(keyspace: Keyspace) -> Iterator[Metric]:
         ["topic", "group"],
         MAX_GROUPS,
         lag="Entries that a group has not been given.",
-        pending="Entries that its consumers have and have not acknowledged.",
+        pending="Entries that its consumers have not acknowledged.",
     )
     now_ms = keyspace.clock_ms()
     names = sorted(name for name, type in keyspace.databases.walk(event.DATABASE) if type == TOPIC)

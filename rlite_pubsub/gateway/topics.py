@@ -84,7 +84,7 @@ SEARCHED = 2000
 _PLACE = {"type": "string", "pattern": "^([0-9]{1,20}(-[0-9]{1,20})?|latest)$"}
 AFTER_ID = Parameter(
     "after",
-    "The id behind which to begin, or a time in ms since 1970.",
+    "The id after which to begin, or a time in ms since 1970.",
     {**_PLACE, "default": "0-0"},
     _place,
     entry_ids.MIN,
@@ -116,7 +116,7 @@ SINCE = Parameter(
     "since",
     "Begin with what was added from then on: ms since 1970, an ISO 8601 date or time from 1970 on (in UTC where it "
     "names no zone), or an age such as `10m`, `2h` or `7d`. A stream that comes back with a `Last-Event-ID` goes on "
-    "behind that instead.",
+    "after that instead.",
     {
         "type": "string",
         "pattern": f"^(?:{_SINCE})$",
@@ -243,13 +243,11 @@ class TopicsResource:
         "GET",
         "/api/topics/{name}",
         "Entries of a topic, a page at a time or as a stream",
-        about="Oldest first, also where they are asked for with `before`. `next` is the `after` of the page that "
-        "follows, "
-        "`previous` the `before` of the one ahead; null where there is nothing. A search looks at some thousand "
-        "entries "
-        "in a request, so a page may have none and yet a `next`. With `Accept: text/event-stream` it is a stream that "
-        "replays what comes after an id, and goes on with what is appended. Each event's data is a JSON object of an "
-        "entry's fields.",
+        about="Oldest first, even with `before`. `next` is the `after` of the following page, `previous` the "
+        "`before` of the preceding one; null where there is none. A search looks at a few thousand entries "
+        "in a request, so a page may be empty and yet have a `next`. With `Accept: text/event-stream` it is a stream "
+        "that replays what comes after an id, and goes on with what is appended. Each event's data is a JSON object of "
+        "an entry's fields.",
         parameters=(AFTER_ID, BEFORE_ID, COUNT, FIELD, CONTAINS, ENCODING, SINCE, LAST_EVENT_ID),
         headers=RESUMES,
         answers={

@@ -217,10 +217,10 @@ class Carrier:
                     raise reply
             self._through = stores_in(chains)
             if self.leg.is_one_way and self.leg.target in self._through:
-                raise Circle("its entries come from where it leads: they would go round")
+                raise Circle("its entries come from where the link leads: they would go in circles")
             self._seen = seen = Extent.of(info)
             if seen.last < position.last and seen.last > NOWHERE:
-                log.warning("The topic %s has begun anew.", self._shown)
+                log.warning("The topic %s has started over.", self._shown)
                 position = position._replace(way=OWN, last=NOWHERE, passed=0)
                 self._is_anew = True
                 reading = source.send(self._read(position.last))

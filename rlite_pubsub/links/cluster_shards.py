@@ -156,7 +156,7 @@ class ClusterShards:
         for address, node in list(self._nodes.items()):
             if node.wire.ended.done():
                 is_silent = node.wire.ended.cancelled()
-                failure = TimeoutError("a node says nothing") if is_silent else node.wire.ended.exception()
+                failure = TimeoutError("a node does not answer") if is_silent else node.wire.ended.exception()
                 del self._nodes[address]
                 await self._close(node.wire)
         return failure
@@ -221,7 +221,7 @@ class ClusterShards:
                 async with asyncio.timeout(SILENCE_SECONDS):
                     replies = await wire.send(requests)
             except (*BREAKS, KeyError) as failure:
-                log.debug("A slot's node is not to be spoken to: %s", failure)
+                log.debug("A slot's node can't be reached: %s", failure)
                 if wire is not None:
                     wire.ended.cancel()
                     self._figures.dropped += len(batch)  # whether it was said, nobody knows: not twice

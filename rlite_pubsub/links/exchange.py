@@ -205,7 +205,7 @@ class Exchange:
                 guest.heard_at = time.monotonic()
                 self._hear(nonce, guest, kind, frame)
         except (BadFrame, KeyError, ValueError) as failure:
-            log.warning("A linked store says what can't be understood: %s", failure)
+            log.warning("A linked store sends what can't be understood: %s", failure)
 
     def _welcome(self, nonce: bytes, words: dict[str, Any]) -> None:
         origin = int(words["origin"])
@@ -239,7 +239,7 @@ class Exchange:
             try:
                 self._here.say(nonce, envelope.said(word))
             except BREAKS as failure:
-                log.debug("A linked store is not told of the end: %s", failure)
+                log.debug("Can't tell a linked store that the links end: %s", failure)
 
     def _forget_silent(self, now: float) -> None:
         for nonce, guest in list(self._guests.items()):
@@ -257,7 +257,7 @@ class Exchange:
         try:
             link_state.write(self._host.store.folder, state)
         except OSError as failure:
-            log.warning("Can't say how links are: %s", failure)
+            log.warning("Can't record the state of the links: %s", failure)
 
     @staticmethod
     def _state_of(link: Link) -> LinkState:

@@ -233,7 +233,7 @@ class Link:
             if found[0]:
                 return True
             if time.monotonic() >= deadline:
-                raise Silent("its process with links does not begin")
+                raise Silent("its process for links does not start")
             await asyncio.sleep(_JOIN_SECONDS)
         return False
 
@@ -297,7 +297,7 @@ class Link:
                 await wire.send([[b"PING"]])
                 self._heard_at = time.monotonic()
             if time.monotonic() - self._heard_at > SILENCE_SECONDS:
-                raise Silent("the other side says nothing any more")
+                raise Silent("the other side has fallen silent")
 
     # -- what comes
 
@@ -318,7 +318,7 @@ class Link:
             if self._welcome is not None and not self._welcome.done():
                 self._welcome.set_result(int(envelope.words_of(frame)["origin"]))
         elif kind in (envelope.WHO, envelope.BYE):
-            raise Silent("its process with links has begun anew")
+            raise Silent("its process for links was restarted")
         elif port is None:
             self._early.append(push)
         elif kind == envelope.DATA:

@@ -199,7 +199,7 @@ class LinkWire:
                 pushes.append(found)
                 continue
             if not expected:
-                raise found if isinstance(found, Exception) else ConnectionError("a reply that nobody has asked for")
+                raise found if isinstance(found, Exception) else ConnectionError("a reply to no request")
             count, replies, future = expected[0]
             replies.append(found)
             if len(replies) == count:

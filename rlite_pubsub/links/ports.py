@@ -30,7 +30,7 @@ from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
 MARKERS: Final = b"__links__:markers"
 DOOR: Final = b"__links__:door"
 NONCE_BYTES: Final = 16
-_MOVED: Final = "the node has the slot of the markers no more"
+_MOVED: Final = "the node no longer has the slot of the markers"
 
 
 def door_of(nonce: bytes) -> bytes:
@@ -202,7 +202,7 @@ class ServerPort:
             self._shards.outlet.give_up()
 
     def pushed(self, pushes: list[list[Any]]) -> None:
-        """Raises OSError where the node has the slot of the markers no more."""
+        """Raises OSError where the node no longer has the slot of the markers."""
         self._reader.pushed(pushes)
         for push in pushes:
             if push[0] == SHARDS.unsubscribed and push[1] == MARKERS and (SHARDS.index, MARKERS) in self._held.asked:

@@ -40,7 +40,7 @@ async def serve(folder: str, waits: int) -> None:
             try:
                 await Exchange(folder).run(ended)
             except (*BREAKS, StoreError, StoreUnavailable) as failure:
-                log.warning("The links of the store begin anew: %s", failure)
+                log.warning("The links of the store start over: %s", failure)
                 await asyncio.sleep(WAIT_SECONDS)
     finally:
         loop.remove_reader(waits)

@@ -136,11 +136,11 @@ class SourceOptions:
             batch=_number("batch", found.get("batch"), 0),
         )
         if options.starting is not None and options.starting_ms is not None:
-            raise OptionRefused("startingOffsets and startingTimestamp: only one of them can be")
+            raise OptionRefused("startingOffsets and startingTimestamp: only one of them can be given")
         if options.ending is not None and options.ending_ms is not None:
-            raise OptionRefused("endingOffsets and endingTimestamp: only one of them can be")
+            raise OptionRefused("endingOffsets and endingTimestamp: only one of them can be given")
         if options.fields and options.infer_fields:
-            raise OptionRefused("fields and inferFields: only one of them can be")
+            raise OptionRefused("fields and inferFields: only one of them can be given")
         return options
 
     def for_reading(self) -> SourceOptions:
@@ -148,9 +148,9 @@ class SourceOptions:
         OptionRefused."""
         self._refuse("a batch", maxOffsetsPerTrigger=self.max_offsets)
         if self.starting == LATEST:
-            raise OptionRefused("startingOffsets: latest is nothing to a batch")
+            raise OptionRefused("startingOffsets: latest has no meaning for a batch")
         if self.ending == EARLIEST:
-            raise OptionRefused("endingOffsets: earliest is nothing to a batch")
+            raise OptionRefused("endingOffsets: earliest has no meaning for a batch")
         return self._for_any_reading()
 
     def for_streaming(self) -> SourceOptions:
@@ -192,7 +192,7 @@ class SourceOptions:
             inferFields=self.infer_fields or None,
         )
         if self.batch is not None and self.application is None:
-            raise OptionRefused("batch: says nothing without application")
+            raise OptionRefused("batch: has no meaning without application")
         return replace(self, topic=self.topic or None)
 
     def _refuse(self, where: str, **given: object) -> None:

@@ -47,7 +47,7 @@ def names_in(id: str) -> tuple[bytes, bytes]:
     """The queue and the subscriber of an id. Raises ValueError for what is none."""
     queue, colon, name = id.partition(":")
     if not colon or ":" in name:
-        raise ValueError(f"{id!r} is no subscriber's id")
+        raise ValueError(f"{id!r} is not a subscriber's id")
     return unquote_to_bytes(queue), unquote_to_bytes(name)
 
 

@@ -46,7 +46,7 @@ def parts_of(path: Path) -> list[AppendedPart]:
         known = dict(zip(words[::2], words[1::2], strict=False))
         name, number, kind = known.get("file", ""), known.get("seq", ""), known.get("type", "")
         if len(words) % 2 or "/" in name or not name or not number.isdigit() or kind not in ("b", "i", "h"):
-            raise NoManifest(f"{manifests[0]}: what does {line[:80]!r} mean?")
+            raise NoManifest(f"{manifests[0]}: can't understand {line[:80]!r}")
         if kind == "b":
             base.append(path / name)
         elif kind == "i":

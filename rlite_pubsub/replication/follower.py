@@ -248,7 +248,7 @@ class _Link:
                 self._load(link, position)
             elif whole is not None and position.history != whole.history:
                 self._in_turn(lambda: self._note(position))
-            log.info("MASTER <-> REPLICA: %s is followed from offset %d on.", self._address, position.offset)
+            log.info("MASTER <-> REPLICA: %s is followed from offset %d.", self._address, position.offset)
             self._said = ""
             self._see(CONNECTED)
             self._apply(link, position)

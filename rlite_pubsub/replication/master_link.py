@@ -158,7 +158,7 @@ class MasterLink:
         """The file was read: this many bytes. Raises Refused where it does not end there."""
         if self._size is not None:
             if self._size != size:
-                raise MasterRefused("it sends a file of another size than it says")
+                raise MasterRefused("it sends a file that is not of the size it announced")
         elif self.incoming.read(_MARK_BYTES) != self._mark:
             raise MasterRefused("it sends a file that does not end where it should")
 

@@ -116,5 +116,5 @@ def _on_signal(node: Node, signal_number: int) -> None:
 def _on_hangup(settings: Settings) -> None:
     """A log file is opened for each line: this is the first one in whatever stands at its path now."""
     supervision.reloading(settings)
-    log.warning("Received SIGHUP, the log goes on in %s", os.fsdecode(settings["logfile"]) or "the standard output")
+    log.warning("Received SIGHUP, the log continues in %s", os.fsdecode(settings["logfile"]) or "the standard output")
     supervision.reloaded(settings)

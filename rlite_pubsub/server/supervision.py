@@ -44,7 +44,7 @@ def ready(settings: Settings) -> None:
     """The server listens: write the pidfile, tell systemd."""
     mode = settings["supervised"]
     if mode == b"upstart":
-        log.warning("supervised upstart is not supported: passed over")
+        log.warning("supervised upstart is not supported: ignored")
     elif mode == b"systemd" and not is_systemd(settings):
         log.warning("systemd supervision requested, but NOTIFY_SOCKET is not set")
     path = os.fsdecode(settings["pidfile"])

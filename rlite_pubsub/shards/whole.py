@@ -82,7 +82,7 @@ class ShardedWhole:
             for slot in slots:
                 if slot in owners:
                     where = f"{owners[slot].address.decode()} and {address}"
-                    raise WholeError(f"{where} both have keys of slot {slot}: rename them, or move them to one of both")
+                    raise WholeError(f"{where} both have keys of slot {slot}: rename them, or move them to one")
                 owners[slot] = member
         if len({member.id for member in members}) < len(members):
             raise WholeError("two of these addresses are the same store's, or one store is a copy of another")

@@ -65,7 +65,7 @@ class Consumption(AwaitedLine[Consumed]):
         if isinstance(frame, ResponseError):
             raise frame
         if text(frame[0]) == "topic-unconsume":
-            raise ConnectionError("the server pushes no more of this group")  # to connect again says why
+            raise ConnectionError("the server no longer pushes entries of this group")  # to connect again says why
         return [self._entry(text(entry_id), flat) for entry_id, flat in frame[4]]
 
     async def _history(self, connection: Any) -> AsyncIterator[Consumed]:

@@ -200,7 +200,7 @@ def test_a_target_that_takes_nothing_is_told_of(tmp_path: Path, serve: Serve) ->
 def test_target_within_the_store_keeps_a_server_from_starting(tmp_path: Path, serve: Serve) -> None:
     server = serve("--backup-to", str(tmp_path / "store" / "backups"), wait=False)
     assert server.exit_code() == 1
-    assert "would go with the store" in server.log() + server.output()
+    assert "is lost with it" in server.log() + server.output()
 
 
 def test_a_bucket_that_goes_away_is_caught_up_with_and_no_secret_is_shown(

@@ -197,4 +197,4 @@ def test_target_within_the_store_is_refused(tmp_path: Path) -> None:
     rlite_pubsub.Redis(str(store)).set("a", "b")
     refused = run("backup", store, store / "backups")
     assert refused.returncode == 1
-    assert "would go with the store" in refused.stderr
+    assert "is lost with it" in refused.stderr

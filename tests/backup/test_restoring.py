@@ -119,7 +119,7 @@ def test_change_of_another_history_does_not_follow(target: Path) -> None:
     other = two.parent / two.name.replace("0000000002", "0000000009")
     two.rename(other)
     shutil.copy(one, two)
-    with pytest.raises(PieceDamaged, match="another change than its name says"):
+    with pytest.raises(PieceDamaged, match="its name is that of another change"):
         restored(target, 4_000)
 
 

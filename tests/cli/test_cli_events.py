@@ -106,7 +106,7 @@ def test_token_comes_from_a_file_or_the_environment_and_from_no_argument(serve_h
         refused = run(*words, "--url", url, RLITE_TOKEN="")
         assert refused.returncode == 1 and b"the server answers 401" in refused.stderr
     in_url = run("post", "t", "x", "--url", url.replace("://", "://:secret@"))
-    assert in_url.returncode == 1 and b"can be seen by others" in in_url.stderr and b"secret" not in in_url.stderr
+    assert in_url.returncode == 1 and b"others can see a URL" in in_url.stderr and b"secret" not in in_url.stderr
     assert run("post", "t", "x", "--url", url, RLITE_TOKEN="a\nb").returncode == 1
 
 

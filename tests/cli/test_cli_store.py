@@ -151,7 +151,7 @@ def test_doctor_finds_a_library_of_functions_that_stands_under_another_name(tmp_
         store.data.write(lambda txn: function_libraries.put(txn, {b"other": b"#!lua name=lib\n"}))
     looked = run("doctor", "-s", str(folder), "--deep")
     assert looked.returncode == 1
-    assert "fault      library of functions b'lib' stands under another name" in looked.stdout, looked.stdout
+    assert "fault      library of functions b'lib' is stored under another name" in looked.stdout, looked.stdout
 
 
 def test_looking_at_no_store_makes_none(tmp_path: Path) -> None:

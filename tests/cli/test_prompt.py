@@ -260,7 +260,7 @@ def test_replies_are_whole_wherever_their_bytes_are_cut() -> None:
         frames = Frames()
         found = [each for at in range(0, len(wire), size) for each in frames.feed(wire[at : at + size])]
         assert found == whole
-    with pytest.raises(ValueError, match="is no reply"):
+    with pytest.raises(ValueError, match="is not a reply"):
         Frames().feed(b"HTTP/1.1 200 OK\r\n")
 
 

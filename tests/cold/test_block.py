@@ -265,7 +265,7 @@ def test_a_parquet_file_of_somebody_else_is_foreign(place: Place) -> None:
     info = seal(place, log_of(10))
     path = file_of(place, info)
     pq.write_table(pq.read_table(path, partitioning=None).replace_schema_metadata(None), path)
-    with pytest.raises(ForeignBlock, match=f"{info.path}: no block of rlite-pubsub"):
+    with pytest.raises(ForeignBlock, match=f"{info.path}: not a block of rlite-pubsub"):
         block.info_of(place, info.path)
 
 

@@ -219,4 +219,4 @@ def test_a_manifest_that_points_out_of_the_place_reads_nothing(place: Place, tmp
     evil = BlockInfo("../../etc/passwd", info.first, info.last, 10, 1, 1, info.sha256, 1, ())
     manifest.write(place, manifest.of(NEWS, [evil]))
     found = [each for each in checking.verify(place) if each.is_wrong]
-    assert found == [Checked("../../etc/passwd", "unreachable", "no path within a cold store", NEWS)]
+    assert found == [Checked("../../etc/passwd", "unreachable", "not a path within a cold store", NEWS)]

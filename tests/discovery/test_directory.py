@@ -75,7 +75,7 @@ def test_directory_that_is_away_is_told_again_when_it_is_back(start: Start) -> N
     port = free_port()
     server = start("a", "--register", f"redis://:{SECRET}@127.0.0.1:{port}")
     assert redis.Redis(port=server.port).ping()
-    until(lambda: f"Not registered in the directory redis://127.0.0.1:{port}" in server.log(), "the log")
+    until(lambda: f"Can't register in the directory redis://127.0.0.1:{port}" in server.log(), "the log")
     there = start("directory", "--requirepass", SECRET, port=port)
     until(lambda: pids(url_of(there)) == {server.pid}, "the server")
     assert SECRET not in server.log()
@@ -151,10 +151,10 @@ def test_a_user_without_the_right_is_said_once_and_registers_when_it_has_it(
     admin.execute_command("ACL", "SETUSER", "server", "on", f">{SECRET}", "-@all")
     url = f"redis://127.0.0.1:{redis_server.port}"
     server = start("a", "--register", f"redis://server:{SECRET}@127.0.0.1:{redis_server.port}")
-    until(lambda: f"Not registered in the directory {url}" in server.log(), "the refusal")
+    until(lambda: f"Can't register in the directory {url}" in server.log(), "the refusal")
     admin.execute_command("ACL", "SETUSER", "server", "+set", "+del", "~rlite:server:*")
     until(lambda: pids(url) == {server.pid}, "the server")
-    assert server.log().count("Not registered") == 1 and SECRET not in server.log()
+    assert server.log().count("Can't register") == 1 and SECRET not in server.log()
     program = [sys.executable, "-m", "rlite_pubsub", "discover", "--directory", f"redis://server:{SECRET}@{url[8:]}"]
     refused = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE_S)
     assert refused.returncode == 1 and "no permissions to run the 'scan' command" in refused.stderr

@@ -187,7 +187,7 @@ def test_a_one_way_link_in_a_ring_with_others_stops_and_says_why(serve: Serve, t
     until(lambda: client_of(one).xlen("orders") == 10, "the entries")
     create(one, "again", f"redis://127.0.0.1:{two.port}")
     error = lambda: client_of(one).execute_command("LINK", "INFO", "again")[b"error"]  # noqa: E731
-    until(lambda: b"they would go round" in error(), "the refusal")
+    until(lambda: b"they would go in circles" in error(), "the refusal")
     say(client_of(one), "one", 0, 10)
     until(lambda: client_of(two).xlen("orders") == 20, "the entries")
     assert client_of(one).xlen("orders") == 20

@@ -204,7 +204,7 @@ def test_a_ring_of_topics_stops_before_entries_go_round(serve: Serve, tmp_path: 
     fill(client_of(servers[0]), "orders", 0, 20)
 
     def is_stopped() -> bool:
-        return any(b"they would go round" in info(server)[b"error"] for server in servers)
+        return any(b"they would go in circles" in info(server)[b"error"] for server in servers)
 
     until(is_stopped, "the refusal")
     until(has(client_of(servers[2]), "orders", 20), "the entries")

@@ -249,7 +249,7 @@ def test_a_deleted_entry_is_no_data_loss(spark: SparkSession, client: redis.Redi
         ({"subscribe": "t", "startingOffsets": "10"}, "startingOffsets: is earliest, latest or"),
         ({"subscribe": "t", "startingOffsets": '{"t": "10"}'}, "'10' is not an id"),
         ({"subscribe": "t", "startingOffsets": '{"u": "1-0"}'}, "are not subscribed to"),
-        ({"subscribe": "t", "startingOffsets": "latest"}, "latest is nothing to a batch"),
+        ({"subscribe": "t", "startingOffsets": "latest"}, "latest has no meaning for a batch"),
         ({"subscribe": "t", "minPartitions": "0"}, "minPartitions: is a number from 1 on"),
         ({"subscribe": "t", "failOnDataLoss": "maybe"}, "failOnDataLoss: is true or false"),
         ({"subscribePattern": "("}, "is not a regular expression"),

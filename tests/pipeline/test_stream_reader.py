@@ -108,7 +108,7 @@ def test_entries_that_were_trimmed_behind_the_checkpoint_are_an_error_that_names
     drained(spark, url, tmp_path, subscribe="t", **ALL)
     fill(client, "t", 100, first=101)
     client.xtrim("t", minid="151-0", approximate=False)
-    with pytest.raises(PySparkException, match="topic 't': entries behind 100-0, up to 150-0, were trimmed away"):
+    with pytest.raises(PySparkException, match="topic 't': entries after 100-0, up to 150-0, were trimmed away"):
         drained(spark, url, tmp_path, subscribe="t")
     assert drained(spark, url, tmp_path, subscribe="t", failOnDataLoss="false") == [list(range(151, 201))]
 

@@ -111,7 +111,7 @@ def test_ids_that_are_not_above_the_last_one_are_an_error(spark: SparkSession, c
         ("topic string", {}, "no column can be a field"),
         ("value string", {"topic": "t", "fields": "a"}, "fields: is not for writing"),
         ("value string", {"topic": "t", "application": "a"}, "needs batch"),
-        ("value string", {"topic": "t", "batch": "1"}, "says nothing without application"),
+        ("value string", {"topic": "t", "batch": "1"}, "has no meaning without application"),
         ("value string", {"topic": "t", "topik": "u"}, "unknown option 'topik'"),
         ("value string", {"topic": "t", "subscribe": "u"}, "subscribe: is not for writing"),
     ],

@@ -92,7 +92,7 @@ def test_a_file_without_a_sum_is_believed() -> None:
     ("data", "why"),
     [
         (b"", "too early"),
-        (b"*1\r\n$4\r\nPI", "no RDB file"),
+        (b"*1\r\n$4\r\nPI", "not an RDB file"),
         (sealed(b"", b"REDIS0099"), "version 99"),
         (sealed(b"\xf3"), "newer kind"),
         (sealed(b"\x06\x01m"), "module"),

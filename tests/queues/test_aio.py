@@ -79,7 +79,7 @@ async def test_what_names_no_queue_or_subscriber_is_refused(where: str) -> None:
             await aio.get_subscriber(where, "orders:nobody")
         with pytest.raises(NoSuchQueue):
             await aio.get_queue(where, subscriber="nothing:nobody")
-        with pytest.raises(ValueError, match="no subscriber's id"):
+        with pytest.raises(ValueError, match="not a subscriber's id"):
             await aio.get_queue(where, subscriber="orders")
         with pytest.raises(TypeError, match="subscriber="):
             await aio.get_queue(where)

@@ -80,7 +80,7 @@ def test_a_subscriber_is_found_by_its_id_and_so_is_its_queue(where: str) -> None
         queues.get_subscriber(where, "orders:nobody")
     with pytest.raises(NoSuchQueue):
         queues.get_queue(where, subscriber="nothing:nobody")
-    with pytest.raises(ValueError, match="no subscriber's id"):
+    with pytest.raises(ValueError, match="not a subscriber's id"):
         queues.get_queue(where, subscriber="orders")
     with pytest.raises(TypeError):
         queues.get_queue(where)

@@ -20,7 +20,7 @@ def doctor(parser: argparse.ArgumentParser) -> None:
     """Declares its options."""
     add_target(parser)
     parser.add_argument(
-        "--deep", action="store_true", help="read every record, and prove that they fit each other (of a folder)"
+        "--deep", action="store_true", help="read every record, and check that they fit together (folders only)"
     )
     parser.set_defaults(run=_doctor)
 

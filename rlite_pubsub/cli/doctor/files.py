@@ -56,7 +56,7 @@ def readers_of(store: Store) -> Iterator[str]:
                 held = environment.account.held_by(reader, sys.maxsize)
                 yield (
                     f"reader     pid {reader.pid} ({readers.state_of(reader.pid)}) reads {environment.path.name} "
-                    f"{age}, and keeps {held} bytes from being used again"
+                    f"{age}, and keeps {held} bytes from being reused"
                 )
 
 

@@ -50,7 +50,7 @@ def _of_data(txn: Txn) -> Iterator[str]:
         for look in (topic_proof.faults, group_proof.faults, cold_proof.faults):
             yield from look(txn, topics)
     except (StructError, ValueError, LookupError, AssertionError) as failure:
-        yield f"there is a record that can't be read, and what comes behind it was not looked at: {failure!r}"
+        yield f"a record can't be read, and what follows it was not checked: {failure!r}"
 
 
 def _topics(txn: Txn) -> dict[int, TopicHead]:
@@ -116,7 +116,7 @@ def _of_libraries(store: Store) -> Iterator[str]:
         yield f"a library of functions: {failure}"
         return
     for name in store.data.read(lambda txn: function_libraries.misplaced(txn, names)):
-        yield f"library of functions {name!r} stands under another name"
+        yield f"library of functions {name!r} is stored under another name"
 
 
 def _of_keys(folder: str, database: int) -> Iterator[str]:

@@ -28,7 +28,7 @@ def look(client: Any) -> int:
 
 def _lines(client: Any, info: Mapping[str, Any]) -> Iterator[str]:
     ours = info.get("rlite_pubsub_version")
-    name = f"rlite-pubsub {ours}" if ours else "no rlite-pubsub, but Redis"
+    name = f"rlite-pubsub {ours}" if ours else "not rlite-pubsub, but Redis"
     version = f"redis_version {info['redis_version']}"
     yield f"server     {name} ({version}), pid {info['process_id']}, up {info['uptime_in_seconds']} s"
     folder = _folder(client)
@@ -49,7 +49,7 @@ def _lines(client: Any, info: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(reader, dict):
             yield (
                 f"reader     pid {reader['pid']} ({reader['state']}) reads {reader['file']} for "
-                f"{reader['age_ms'] // 1000} s, and keeps {reader['held_bytes']} bytes from being used again"
+                f"{reader['age_ms'] // 1000} s, and keeps {reader['held_bytes']} bytes from being reused"
             )
 
 

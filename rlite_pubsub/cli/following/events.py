@@ -73,7 +73,7 @@ def _post(arguments: argparse.Namespace) -> int:
         answer = place.ask("POST", PATH, [("type", arguments.type)], _TEXT, body)
         print(json.loads(answer.read())["id"])
     except (http.client.HTTPException, ValueError, KeyError) as failure:
-        raise CommandFailed(f"{place.url}: no answer that makes sense: {failure!r}") from failure
+        raise CommandFailed(f"{place.url}: the answer can't be understood: {failure!r}") from failure
     return 0
 
 
@@ -203,9 +203,9 @@ class HttpPlace:
         self.url: str = arguments.url.rstrip("/")
         parts = urlsplit(self.url)
         if parts.scheme not in _PORTS or not parts.hostname or parts.query or parts.fragment:
-            raise CommandFailed(f"{self.url} is no URL like {DEFAULT_URL}")
+            raise CommandFailed(f"{self.url} is not a URL like {DEFAULT_URL}")
         if parts.username is not None or parts.password is not None:
-            raise CommandFailed(f"a URL can be seen by others: the token belongs into a --token-file or {TOKEN}")
+            raise CommandFailed(f"others can see a URL: put the token into a --token-file or {TOKEN}")
         try:
             self._port = parts.port or _PORTS[parts.scheme]
         except ValueError as failure:

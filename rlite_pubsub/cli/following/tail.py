@@ -145,7 +145,7 @@ class _Channel:
 
     def lose(self, failure: Exception) -> None:
         """The connection is gone; what is missed until it is back is said once."""
-        say(f"the connection is gone ({failure}): what is published until it is back is not shown")
+        say(f"the connection is lost ({failure}): what is published until it is back is not shown")
         self.is_subscribed = False
 
     def _take(self, message: dict[str, Any]) -> bool:
@@ -179,7 +179,7 @@ def tail(parser: argparse.ArgumentParser) -> None:
         dest="start",
         type=start_of,
         metavar="PLACE",
-        help="of a topic: START, END (the default), the ID behind which to begin, a time (2026-11-18T10:00), "
+        help="of a topic: START, END (the default), the ID after which to begin, a time (2026-11-18T10:00), "
         "or an age (10m, 2h, 7d)",
     )
     kind.add_argument(

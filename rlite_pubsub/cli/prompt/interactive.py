@@ -38,7 +38,7 @@ DEFAULT_HISTORY = "~/.rlite_pubsub_history"
 INTRODUCTION = """\
 help COMMAND     what a command does and takes; help SET, help CONFIG GET
 help @GROUP      the commands of a group: {groups}
-clear, quit      and a number before a command sends it so often
+clear, quit      and a number before a command sends it that many times
 Tab completes, the arrows and Ctrl-R search the history, Ctrl-C ends what waits."""
 
 
@@ -130,7 +130,7 @@ class Prompt:
             return False
         except (ConnectionLost, OSError) as failure:
             self._dialogue.close()
-            print(f"Error: {failure or 'connection lost'}: whether it was executed is not known")
+            print(f"Error: {failure or 'connection lost'}: it is not known whether it was executed")
             self._reconnect()
             return False
         took_s = time.monotonic() - began_s
@@ -159,7 +159,7 @@ class Prompt:
         found = self._manual.about(words)
         if not found:
             is_known = bool(self._manual.entries)
-            print(f"there is no command {' '.join(words)}" if is_known else "the server answers no COMMAND DOCS")
+            print(f"there is no command {' '.join(words)}" if is_known else "the server does not answer COMMAND DOCS")
         for each in found:
             print(_shown(each, with_group=not words[0].startswith("@")))
 

@@ -106,7 +106,7 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
     ):
         form.add_argument(name, dest="form", action="store_const", const=shown_as, help=meaning)
     group.add_argument("-d", dest="delimiter", default="\\n", metavar="TEXT", help="what --raw puts between elements")
-    group.add_argument("-D", dest="end", default="\\n", metavar="TEXT", help="what --raw puts behind each reply")
+    group.add_argument("-D", dest="end", default="\\n", metavar="TEXT", help="what --raw puts after each reply")
     group.add_argument("--show-pushes", type=_yes_or_no, metavar="yes|no", help="print RESP3's pushes (default: yes)")
     group.add_argument("-2", dest="resp2", action="store_true", help="speak RESP2 (default)")
     group.add_argument("-3", dest="resp3", action="store_true", help="speak RESP3")
@@ -153,9 +153,9 @@ def _add_modes(parser: argparse.ArgumentParser) -> None:
 
 def _add_request(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("What is sent")
-    group.add_argument("-r", dest="repeat", type=int, default=1, metavar="TIMES", help="send it so often; -1: for ever")
+    group.add_argument("-r", dest="repeat", type=int, default=1, metavar="TIMES", help="repeat it; -1: forever")
     group.add_argument(
-        "-i", dest="interval", type=float, default=0.0, metavar="SECONDS", help="wait so long between two; see --stat"
+        "-i", dest="interval", type=float, default=0.0, metavar="SECONDS", help="wait this long in between; see --stat"
     )
     source = group.add_mutually_exclusive_group()
     source.add_argument("-x", dest="reads_last", action="store_true", help="take the last argument from standard input")

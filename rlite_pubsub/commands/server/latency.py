@@ -97,7 +97,7 @@ def _summary(spikes: Spikes, now: int) -> str:
     deviation = sum(abs(ms - average) for ms in durations) // len(durations)
     period = max(now - spikes.samples[0][0], 1) / len(durations)
     return (
-        f"{len(durations)} spikes, {average} ms on average (mean deviation {deviation} ms), one each {period:.2f} s; "
+        f"{len(durations)} spikes, {average} ms on average (mean deviation {deviation} ms), one every {period:.2f} s; "
         f"the worst ever took {spikes.worst_ms} ms."
     )
 

@@ -13,7 +13,7 @@ from rlite_pubsub.engine.table import Arg, command, container
 from rlite_pubsub.protocol.errors import CLUSTER_DISABLED, CommandError
 from rlite_pubsub.protocol.replies import Reply
 
-_NOT_HERE = b"ERR %b is not supported: SHARD.HELP shows what changes who has which slots"
+_NOT_HERE = b"ERR %b is not supported: SHARD.HELP shows the commands that assign slots"
 
 
 def _declare(name: str, arity: int, flags: str, summary: str, complexity: str = "O(1)", **more: Any) -> None:

@@ -81,7 +81,7 @@ def shard_move(session: CommandSession, args: list[bytes]) -> Reply:
     flags="admin noscript",
     group="cluster",
     since=SINCE,
-    summary="Show how many slots are still to be moved from this member, and why it does not go on",
+    summary="Show how many slots are still to be moved from this member, and what holds this up",
     complexity="O(1)",
     ours=True,
 )
@@ -142,7 +142,7 @@ def shard_rows(session: CommandSession, args: list[bytes]) -> Reply:
     flags="admin noscript no_multi",
     group="cluster",
     since=SINCE,
-    summary="Receive keys that are no topics from another member",
+    summary="Receive keys that are not topics from another member",
     complexity="O(N) where N is the number of keys",
     arguments=(
         _SOURCE,
@@ -166,7 +166,7 @@ def shard_values(session: CommandSession, args: list[bytes]) -> Reply:
     flags="admin noscript no_multi",
     group="cluster",
     since=SINCE,
-    summary="Make all that was received this member's",
+    summary="Take over all slots and keys that were received",
     complexity="O(N) where N is the number of keys",
     arguments=(
         _SOURCE,

@@ -16,7 +16,7 @@ from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Reply
 
 SINCE = "1.0.0"
-_SEVERAL = b"ERR a member of a sharded store has keys in database 0 alone, and this store has some in others"
+_SEVERAL = b"ERR a member of a sharded store has keys only in database 0, and this store has some in others"
 _WORKERS = b"ERR a member of a sharded store is served by one process: set workers to 1"
 _REPLICA = b"ERR a replica can't be a member of a sharded store"
 
@@ -27,7 +27,7 @@ _REPLICA = b"ERR a replica can't be a member of a sharded store"
     flags="admin noscript",
     group="cluster",
     since=SINCE,
-    summary="Show by which id other members know this store, and in which slots it has keys",
+    summary="Show the id by which other members know this store, and the slots in which it has keys",
     complexity="O(N) where N is the number of keys",
     ours=True,
 )

@@ -106,7 +106,7 @@ def _bodies(blob: bytes) -> list[bytes]:
         try:
             items = parser.take(blob[at : at + _PARSED_AT_ONCE])
         except ProtocolError as failure:
-            raise CommandError(b"ERR these are no rows: " + failure.text) from failure
+            raise CommandError(b"ERR these are not rows: " + failure.text) from failure
         for item in items:
             if isinstance(item, Run):
                 _check_fields(len(item.head) + 1)
@@ -187,7 +187,7 @@ def topic_commit(session: CommandSession, args: list[bytes]) -> Reply:
     group="stream",
     since=SINCE,
     summary="Remove what an application has staged, up to and including a batch",
-    complexity="O(N) where N is the number of records that are removed, some thousand at most",
+    complexity="O(N) where N is the number of records that are removed, a few thousand at most",
     arguments=_BATCH,
     ours=True,
 )

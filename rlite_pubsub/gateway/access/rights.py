@@ -159,7 +159,7 @@ def _rights(words: Iterable[bytes], number: int) -> Rights:
         if word in said:
             verb = said[word]
         elif verb is None:
-            raise BadTokens(f"Line {number} of the tokens: behind the token comes read or write")
+            raise BadTokens(f"Line {number} of the tokens: after the token comes read or write")
         else:
             verb.append(word)
     return Rights(Names(tuple(said[b"read"])), Names(tuple(said[b"write"])))

@@ -47,7 +47,7 @@ class Matcher:
             self._expressions.append(_compiled(pattern, max(MAX_BYTES // len(self.patterns), LEAST_PATTERN_BYTES)))
             size += self._expressions[-1].programsize
             if size > MAX_PROGRAM:
-                raise BadPattern(f"{pattern[:80]!r} takes too much: repetitions of what is long are multiplied.")
+                raise BadPattern(f"{pattern[:80]!r} is too large: its repetitions multiply each other.")
 
     def rest(self) -> None:
         """Note that others have had a turn."""

@@ -158,7 +158,7 @@ class Streams:
             try:
                 page = await self._events.next_page(after, matcher)
             except (StoreError, ColdUnreadable) as failure:
-                log.warning("A stream of events ends, they can't be read: %s", failure)
+                log.warning("A stream of events ends, since they can't be read: %s", failure)
                 return
             data = page.data if page.lost is None else self._told(page, page.lost)
             if data:

@@ -77,7 +77,7 @@ def entries(frame: DataFrame, options: Backfill) -> DataFrame:
     if options.topic is None and "topic" not in columns:
         raise OptionRefused("give topic: no column has that name")
     if options.id is not None and options.time is not None:
-        raise OptionRefused("id and time: only one of them says the ids")
+        raise OptionRefused("id and time: only one of them can set the ids")
     made: dict[str, Any] = {}
     if options.topic is None:
         made["topic"] = f.col("topic").cast("string")

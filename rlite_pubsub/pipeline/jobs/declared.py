@@ -46,7 +46,7 @@ def size_bytes(word: str) -> int:
 def count(word: str) -> int:
     """A number from 1 on"""
     if not word.isdigit() or not int(word):
-        raise ValueError(f"{word!r} is no number from 1 on")
+        raise ValueError(f"{word!r} is not a number of at least 1")
     return int(word)
 
 

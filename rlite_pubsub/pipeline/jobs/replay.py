@@ -88,7 +88,7 @@ def done_to(client: Any, to: Any, part: SelectedPart, target: str) -> Id | None:
         return there.last
     raise OptionRefused(
         f"topic {target!r} ends at {entry_ids.text(there.last).decode()} with an entry that is not of {part.topic!r}: "
-        f"ids from {entry_ids.text(part.after).decode()} on cannot be put behind it"
+        f"ids from {entry_ids.text(part.after).decode()} on cannot be put after it"
     )
 
 

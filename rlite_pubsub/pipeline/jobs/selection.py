@@ -66,7 +66,7 @@ class TopicOptions(ServerOptions):
         if self.topics and self.pattern is not None:
             raise OptionRefused("topics are named, or match a pattern: not both")
         if any("," in topic for topic in self.topics):
-            raise OptionRefused("a topic whose name has a comma can only be had by --pattern")
+            raise OptionRefused("a topic whose name has a comma can only be selected by --pattern")
         if self.topics:
             return {"subscribe": ",".join(self.topics)}
         return {"subscribePattern": _ALL if self.pattern is None else self.pattern}

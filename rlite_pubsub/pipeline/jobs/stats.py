@@ -36,7 +36,7 @@ _NICE_MS = (1000, 5000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000, 21_
 def _unit(word: str) -> str:
     """s, ms, us or ns"""
     if word not in UNITS_PER_MS:
-        raise ValueError(f"{word!r} is no unit; there are {', '.join(UNITS_PER_MS)}")
+        raise ValueError(f"{word!r} is not a unit; there are {', '.join(UNITS_PER_MS)}")
     return word
 
 

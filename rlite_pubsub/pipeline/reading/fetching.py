@@ -193,5 +193,5 @@ def _meant(refusal: redis.ResponseError, span: EntrySpan) -> Exception:
         return DataLoss(text_of(span.topic), text.removeprefix("DATALOSS "))
     if text == "no such key":
         low, high = (entry_ids.text(edge).decode() for edge in (span.after, span.upto))
-        return DataLoss(text_of(span.topic), f"it was deleted: entries behind {low}, up to {high}, are gone")
+        return DataLoss(text_of(span.topic), f"it was deleted: entries after {low}, up to {high}, are gone")
     return refusal

@@ -57,10 +57,10 @@ def kept(options: SourceOptions, topic: str, done: Id, there: TopicExtent | None
         return entry_ids.MIN
     if there.last < done:
         if options.fail_on_data_loss:
-            raise DataLoss(topic, f"it ends at {text(there.last)}, but {text(done)} is done: it was made anew")
+            raise DataLoss(topic, f"it ends at {text(there.last)}, but {text(done)} is done: it was made again")
         return there.trimmed
     if there.trimmed > done:
         if options.fail_on_data_loss:
-            raise DataLoss(topic, f"entries behind {text(done)}, up to {text(there.trimmed)}, were trimmed away")
+            raise DataLoss(topic, f"entries after {text(done)}, up to {text(there.trimmed)}, were trimmed away")
         return there.trimmed
     return done

@@ -1,4 +1,4 @@
-// Who is slow: the connections of every process, those that keep up least first.
+// Who is slow: the connections of every process, the slowest readers first.
 
 import { ask } from "../ask/api.js";
 import { allowed, redisCli } from "../ask/session.js";
