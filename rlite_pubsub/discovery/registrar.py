@@ -94,7 +94,7 @@ class Registrar:
 
 
 def _topic_names(store: Store) -> list[str]:
-    """Of database 0. Raises StoreError."""
+    """Return the topics of database 0. Raises StoreError."""
     names: list[str] = []
     digest: bytes | None = b""
     while digest is not None:

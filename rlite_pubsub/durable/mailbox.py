@@ -100,7 +100,7 @@ class DurablePost:
         return to
 
     def check_room(self, at_ms: int) -> None:
-        """On a full disk, make room before anybody is sent anything. Raises StoreError; StoreHeld if others hold the
+        """Make room on a full disk before anybody is sent anything. Raises StoreError; StoreHeld if others hold the
         room that was made."""
         data = self._store.data
         lack = data.lack()

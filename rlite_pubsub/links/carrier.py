@@ -122,7 +122,7 @@ class Carrier:
         return 0 if self.behind_since is None else max(0, int((time.time() - self.behind_since) * 1000))
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Carry entries until cancelled; connect again whenever a connection breaks."""
         attempt = 0
         while True:
             try:
@@ -137,7 +137,7 @@ class Carrier:
             await asyncio.sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
 
     async def _carry(self) -> None:
-        """From connecting to the end of a connection."""
+        """Connect, and carry entries until the connection ends."""
         try:
             self._wires.append(await self._open_source())
             self._wires.append(await self._open_target())
@@ -154,7 +154,7 @@ class Carrier:
                 await wire.close()
 
     async def _follow(self, source: LinkWire, target: LinkWire) -> None:
-        """From the position that the target says. Raises _Moved."""
+        """Carry entries from the target's position on. Raises _Moved."""
         await target.ask(b"UNWATCH")
         look = self._looked(await target.send(self._look(is_own=False)))
         known = look.known

@@ -89,7 +89,7 @@ class ClusterShards:
         return any(node.hearing.held.hears(SHARDS.index, name) for node in self._nodes.values())
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Carry sharded channels until cancelled."""
         outlet = asyncio.ensure_future(self.outlet.run())
         try:
             await self._place_again_and_again()
@@ -134,7 +134,7 @@ class ClusterShards:
             attempt += 1
 
     async def _wait(self, seconds: float | None) -> None:
-        """Until there is news: of names, of a slot that has moved, of a wire that has ended."""
+        """Wait for news: of names, of a slot that has moved, of a wire that has ended."""
         ended = [node.wire.ended for node in self._nodes.values()]
         news = asyncio.ensure_future(self._news.wait())
         try:
@@ -209,7 +209,7 @@ class ClusterShards:
         await asyncio.gather(*(self._say(slot, messages) for slot, messages in by_slot.items()))
 
     async def _say(self, slot: int, batch: list[Envelope]) -> None:
-        """At the slot's owner, whoever that is by now; what was refused because it has moved has not been said."""
+        """Publish at the slot's present owner; a batch refused because the slot has moved is tried again there."""
         there = [
             message._replace(channel=self._naming.there(message.channel), payload=b"") for message in batch
         ]

@@ -60,7 +60,7 @@ class Exchange:
         self._told_at = 0.0
 
     async def run(self, ended: asyncio.Event) -> None:
-        """Until that. Raises what the store raises: then all begins anew."""
+        """Keep the links until `ended` is set. Raises what the store raises; then everything starts over."""
         stream = StoreStream(self._folder)
         self._host = stream.line.host
         data = self._host.store.data

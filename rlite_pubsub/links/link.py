@@ -134,7 +134,7 @@ class Link:
                 log.info("The link %s to %s is up.", self.definition.name, self.target.shown)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Carry channels and topics until cancelled."""
         parts = [self._again("channels", self._follow)] if self.definition.channels else []
         if self.topics is not None:
             parts.append(self._again("topics", self._bring))
@@ -177,7 +177,7 @@ class Link:
             await wire.close()
 
     async def _follow(self) -> None:
-        """From connecting to the end of the connection, which raises why."""
+        """Connect, and carry channels until the connection ends, which raises why."""
         name = f"link:{self.definition.name}"
         self._early = []
         wire = await self.target.open(self._pushed, key=MARKERS, name=name)
@@ -239,12 +239,12 @@ class Link:
 
     @staticmethod
     async def _store_id(wire: LinkWire) -> bytes:
-        """Of a store like this one; nothing otherwise."""
+        """Return the id of a store like this one; nothing otherwise."""
         found = await _joined(wire)
         return b"" if found is None else bytes(found[1])
 
     async def _noted_id(self) -> bytes:
-        """Of a server that is no store like this one: what the first link whose topics go both ways has called it."""
+        """Return the id of any other server: the one that the first link whose topics go both ways gave it."""
         wire = await self.target.open(key=SERVER_ID, name=f"link:{self.definition.name}")
         try:
             await wire.ask(b"SET", SERVER_ID, b"server:" + os.urandom(16).hex().encode(), b"NX")

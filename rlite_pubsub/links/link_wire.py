@@ -32,13 +32,13 @@ class ByteStream(Protocol):
     bytes_out: int
 
     async def read(self) -> bytes:
-        """What has come; nothing at the end."""
+        """Return what has come; nothing at the end."""
 
     def write(self, requests: list[Request]) -> None:
-        """All of them, in order."""
+        """Send all of them, in order."""
 
     async def drain(self) -> None:
-        """Until the other side has taken most of it."""
+        """Wait until the other side has taken most of it."""
 
     async def close(self) -> None:
         """Leave."""

@@ -27,7 +27,7 @@ class MarkerReader:
         self._marked: deque[Envelope] = deque()
 
     def pushed(self, pushes: list[list[Any]]) -> None:
-        """In its order."""
+        """Take pushes in their order."""
         held, marked, is_marker, came = self.held, self._marked, self._is_marker, self._came
         for push in pushes:
             found = held.hear(push)
@@ -43,7 +43,7 @@ class MarkerReader:
 
 
 def verb_of(kind: int) -> bytes:
-    """What publishes to a name of this kind."""
+    """Return the command that publishes to a name of this kind."""
     return b"SPUBLISH" if kind == SHARDS.index else b"PUBLISH"
 
 

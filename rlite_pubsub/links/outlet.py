@@ -39,7 +39,7 @@ class Outlet:
         self._more.set()
 
     async def run(self) -> None:
-        """Until cancelled, or `write` fails."""
+        """Write what is queued, until cancelled or `write` fails."""
         while True:
             await self._more.wait()
             self._more.clear()

@@ -85,7 +85,7 @@ class HerePort:
         self._outlet.put(message)
 
     def say(self, nonce: bytes, frame: bytes) -> asyncio.Future[list[Any]]:
-        """To a guest."""
+        """Send a frame to a guest."""
         assert self._wire is not None
         return self._wire.send([[b"SPUBLISH", door_of(nonce), frame]])
 

@@ -42,7 +42,7 @@ def spelled(found: Id) -> bytes:
 
 
 def key_of(topic: bytes) -> bytes:
-    """Of the positions of a topic: in its slot, whatever it is called, and no other topic's."""
+    """Return the key of a topic's positions: in the topic's slot, and no other topic's."""
     tag = tag_of(topic)
     if tag != topic:
         return b"__links__:{%b}:%b" % (tag, topic)

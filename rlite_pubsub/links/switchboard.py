@@ -30,10 +30,10 @@ class Port(Protocol):
     """The server there knows nothing of envelopes."""
 
     def sends(self, kind: int, name: bytes) -> bool:
-        """Whether what is published to this name is to go out here."""
+        """Return whether what is published to this name is to go out here."""
 
     def hears(self, kind: int, name: bytes) -> bool:
-        """Whether whatever is published to this name at `place` comes in here."""
+        """Return whether everything published to this name at `place` comes in here."""
 
     def deliver(self, message: Envelope) -> None:
         """Let it out, before long."""
@@ -96,7 +96,7 @@ class Switchboard:
             self.change()
 
     def change(self) -> None:
-        """What a port sends or hears is another from now on."""
+        """Forget the routes: what some port sends or hears has changed."""
         self._routes.clear()
         self._entrances.clear()
 
@@ -125,7 +125,7 @@ class Switchboard:
         self._hand_on(source, message._replace(hops=message.hops + 1))
 
     def _is_anothers(self, source: Port, kind: int, channel: bytes) -> bool:
-        """Whether a port that stands before this one hears the same at the same place."""
+        """Return whether a port before this one hears the same at the same place."""
         for port in self.ports:
             if port is source:
                 return False
@@ -155,7 +155,7 @@ class Switchboard:
     def _chosen(
         self, source: Port, kind: int, channel: bytes, entry: bytes, told: tuple[bytes, ...]
     ) -> tuple[list[Port], tuple[bytes, ...]]:
-        """By which ports a message goes on, and which places have it then."""
+        """Return the ports by which a message goes on, and the places that have it then."""
         key = kind, channel
         ports = self._routes.get(key)
         if ports is None:

@@ -41,7 +41,7 @@ class BadTarget(ValueError):
 
 
 def slot_of(name: bytes) -> int:
-    """Of a key, or a sharded channel, in a cluster."""
+    """Return the slot of a key, or a sharded channel, in a cluster."""
     tag = tag_of(name)
     return crc_hqx(tag, 0) % SLOTS
 

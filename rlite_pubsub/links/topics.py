@@ -44,7 +44,7 @@ class Topics:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def run(self, control: LinkWire, far: bytes) -> None:
-        """Until cancelled, or `control`, a wire to the target, breaks. `far`: which store, or server, is there."""
+        """Carry topics until cancelled or `control`, a wire to the target, breaks. `far` names the store there."""
         if far == self._own:
             raise OSError("it leads to this store itself")
         here = await self._here()

@@ -87,7 +87,7 @@ class DurableMail(Protocol):
         """The durable subscribers that receive them."""
 
     def check_room(self, at_ms: int) -> None:
-        """On a full disk, make room before anybody is sent anything. Raises StoreError."""
+        """Make room on a full disk before anybody is sent anything. Raises StoreError."""
 
     def deliver(self, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> set[int]:
         """Commit all that is for durable subscribers; to whom. Raises StoreError, and then nothing of it is there."""
@@ -290,7 +290,7 @@ class Post:
             self.suspect(subscriber)
 
     def reap_unheard(self, address: Address) -> bool:
-        """Whether somebody there was found dead, and is removed: nothing is written just now. Law 4: a bell that nobody
+        """Return whether somebody there was found dead, and removed; nothing is written now. Law 4: a bell that nobody
         hears is the hint, the lock the proof. Who publishes all the time looks now and then."""
         now_ns = monotonic_ns()
         if now_ns - self._looked_ns < LOOK_AGAIN_NS:

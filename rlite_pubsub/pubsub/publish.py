@@ -88,7 +88,7 @@ def publish_whole(hub: Hub, kind: Kind, name: bytes, tails: list[bytes]) -> Rout
 
 
 def _hand_out(hub: Hub, route: Route, tails: list[bytes]) -> None:
-    """To the sessions here, and into the post, both for the turn's end."""
+    """Hand messages to the sessions here and to the post, both for the turn's end."""
     if route.receivers:
         hub.delivered += len(tails) * route.receivers
         if route.address is not None and hub.post is not None:

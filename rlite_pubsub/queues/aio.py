@@ -62,11 +62,11 @@ class Queue:
         return Subscriber(self._route, self.name, name, self.codec)
 
     async def list(self) -> list[SubscriberStatus]:
-        """What is known of its subscribers, by name."""
+        """Return the status of its subscribers, by name."""
         return statuses_of(await self._do("QUEUE.LIST", self.name))
 
     async def size(self) -> int:
-        """How many items its history has."""
+        """Return how many items its history has."""
         return int(await self._do("XLEN", self.name))
 
     async def delete(self) -> bool:
@@ -164,7 +164,7 @@ class Subscriber:
         await self.aclose()
 
     async def _take(self, timeout: float | None, count: int | None) -> Any:
-        """What QUEUE.POP answers in the end."""
+        """Return the final answer to QUEUE.POP, which may be sent several times."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left_ms = None if deadline is None else int((deadline - time.monotonic()) * 1000)

@@ -228,7 +228,7 @@ class _Link:
         self._replication.see(link, 0.0 if link == CONNECTED else self._engine.clock())
 
     def _follow(self) -> None:
-        """From connecting to the end of the connection."""
+        """Connect, and follow the master until the connection ends."""
         self._see(CONNECTING)
         address = self._address
         if self._settings["tls-replication"]:
@@ -266,7 +266,7 @@ class _Link:
         log.info("MASTER <-> REPLICA: %d keys have come from %s.", loading.keys, self._address)
 
     def _apply(self, link: MasterLink, position: MasterPosition) -> None:
-        """What the master says, for as long as it says something."""
+        """Apply what the master says; the end of the link raises EOFError."""
         offset = position.offset
         acknowledging = threading.Thread(target=self._acknowledge, args=(link,), daemon=True)
         self._replication.hear(monotonic(), offset)
@@ -318,7 +318,7 @@ class _Link:
             raise _Ended
 
     def _check_master(self) -> None:
-        """Whether the store is this master's replica still, as of the transaction that writes what it says. Raises
+        """Check that the store is still this master's replica, in the transaction that writes what it says. Raises
         StoreError, _Ended."""
         if self._is_over:
             raise _Ended
@@ -333,8 +333,8 @@ class _Link:
         return ends[-1]
 
     def _execute(self, batch: list[Unit], position: MasterPosition) -> bool:
-        """What the master said behind this position, as far as it is not done yet: the store's position tells, which
-        is committed with it. False: one of them is held up, and is to be executed later, with those behind it. Raises
+        """Execute what the master said after this position and is not done yet: the store's position tells, which
+        is committed with it. False: one of them is held up, and is to be executed later, with those after it. Raises
         StoreError, StoreHeld, _Later."""
         session, keyspace = self._session, self._engine.keyspace
         if self._engine.pause.scope is not None:
@@ -400,7 +400,7 @@ class _Link:
 
 
 def _batches(link: MasterLink) -> Iterator[list[Unit]]:
-    """What the master has said so far, about so much at a time as makes a good commit. Raises Broken, Truncated."""
+    """Yield what the master has said so far, in batches the size of a good commit. Raises Broken, Truncated."""
     batch: list[Unit] = []
     size = 0
     for unit in read_units(link.incoming):

@@ -92,7 +92,7 @@ class MasterLink:
     # -- talking
 
     def ask(self, *words: bytes) -> bytes:
-        """What is answered, a line without its mark. Raises Refused."""
+        """Return the answer, a line without its mark. Raises MasterRefused."""
         self.send(*words)
         line = self._line()
         if line[:1] == b"-":
@@ -174,7 +174,7 @@ class MasterLink:
         return bool(poll.poll(0))
 
     def close(self) -> None:
-        """Whoever reads in another thread meets an OSError, or the end."""
+        """Close it; a reader in another thread meets an OSError, or the end."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:

@@ -172,7 +172,7 @@ class Parting:
         self.close()
 
     def close(self) -> None:
-        """Whatever is left is lost."""
+        """Close it; what has not been sent is lost."""
         if self._socket.fileno() >= 0:
             self._turns.unwatch(self._socket.fileno())
             self._socket.close()

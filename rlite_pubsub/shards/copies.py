@@ -42,7 +42,7 @@ class TopicCopy:
         self._thawed: dict[Hashable, list[bytes]] = {}
 
     def knows(self, frozen: FrozenBlock) -> bool:
-        """Whether the other member has been sent this block's entries."""
+        """Return whether the other member has been sent this block's entries."""
         return frozen.name in self._thawed
 
     def take_thawed(self, frozen: FrozenBlock, rows: list[bytes]) -> None:
@@ -62,7 +62,7 @@ class TopicCopy:
             self._sent[row] = hash(value)
 
     def next_rows(self, txn: Txn, after: bytes) -> tuple[Difference, bytes | None]:
-        """What differs behind this row, up to about a megabyte; and behind which one it goes on (None: at the end).
+        """Return what differs after this row, up to about a megabyte, and where to go on (None: at the end).
         What is gone is left to `difference`."""
         found: list[tuple[bytes, bytes]] = []
         size = 0
@@ -91,7 +91,7 @@ def topic_number(record: KeyRecord) -> int:
 
 
 def has_cold(record: KeyRecord) -> bool:
-    """Whether some of it is in the cold store."""
+    """Return whether some of it is in the cold store."""
     return bool(record.flags & COLD_FLAG)
 
 

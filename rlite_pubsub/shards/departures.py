@@ -101,7 +101,7 @@ class Departures:
         self.cron()
 
     def _report(self) -> tuple[int, str]:
-        """How many slots are to be moved, and why the last try came to nothing."""
+        """Return how many slots are to be moved, and why the last try came to nothing."""
         return sum(len(slots) for _, slots in self._waiting) or len(self._engine.sharding.leaving), self._failure
 
     def cron(self) -> None:
@@ -146,7 +146,7 @@ class Departures:
             self._wake.wait(_RETRY_S)
 
     def _next(self) -> tuple[Member, list[int]] | None:
-        """What was given away already comes first."""
+        """Return the next slots to move; those given away already come first."""
         sharding = self._engine.sharding
         left = sharding.leaving
         if left:
@@ -203,7 +203,7 @@ class _Departure:
             self._link.close()
 
     def go(self) -> None:
-        """From the first byte to the last. Raises OSError, MasterRefused, StoreError, _CanNotMove."""
+        """Move the slots, from the first byte to the last. Raises OSError, MasterRefused, StoreError, _CanNotMove."""
         with closing(self._connect(self._member)) as link:
             self._link = link
             after = self._sharding.after_giving(self._slots, self._member)
@@ -287,7 +287,7 @@ class _Departure:
         return count
 
     def _known(self, name: bytes, record: KeyRecord) -> TopicCopy:
-        """What was sent of it."""
+        """Return what was sent of it."""
         copy = self._topics.get(name)
         if copy is None:
             copy = self._topics[name] = TopicCopy(0)

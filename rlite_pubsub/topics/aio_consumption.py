@@ -69,7 +69,7 @@ class Consumption(AwaitedLine[Consumed]):
         return [self._entry(text(entry_id), flat) for entry_id, flat in frame[4]]
 
     async def _history(self, connection: Any) -> AsyncIterator[Consumed]:
-        """What is pending with the consumer, without what it has been given here."""
+        """Yield what is pending with the consumer, except what it has been given here."""
         after = "0-0"
         while True:
             await connection.send_command(
@@ -96,7 +96,7 @@ class Consumption(AwaitedLine[Consumed]):
 
 
 async def _answer(connection: Any) -> Any:
-    """What comes next. Raises ResponseError."""
+    """Return what comes next. Raises ResponseError."""
     reply = await connection.read_response(push_request=True)
     if isinstance(reply, ResponseError):
         raise reply

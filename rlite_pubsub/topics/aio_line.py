@@ -45,7 +45,7 @@ class AwaitedLine(Generic[Item]):
         raise NotImplementedError
 
     def take(self, frame: Any) -> Iterable[Item]:
-        """What was pushed. Raises ConnectionError where another connection has to be made."""
+        """Return what was pushed. Raises ConnectionError where another connection has to be made."""
         raise NotImplementedError
 
     async def begin(self) -> None:

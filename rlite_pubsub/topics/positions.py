@@ -67,5 +67,5 @@ class Positions:
 
 
 def next_delay_s(delay_s: float) -> float:
-    """How long to wait after one more attempt has failed."""
+    """Return how long to wait after one more attempt has failed."""
     return min(max(2 * delay_s, FIRST_DELAY_S), LAST_DELAY_S)

@@ -136,7 +136,7 @@ class Ringer:
             return found
 
     def unheard(self) -> list[int]:
-        """Whose bells, of those that are open, nobody hears any more: a hint, as GONE is. One look at all; none is
+        """Return whose open bells nobody hears any more: a hint, as GONE is. It looks once at all of them; none is
         rung."""
         with self._lock:
             found = {descriptor for descriptor, _ in self._poll.poll(0)}

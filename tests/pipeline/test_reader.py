@@ -228,7 +228,7 @@ def test_entries_trimmed_between_plan_and_read_are_an_error_that_names_them(
 def test_offsets_before_what_was_trimmed_are_an_error(spark: SparkSession, client: redis.Redis, url: str) -> None:
     fill(client, "t", 100)
     client.xtrim("t", minid="51-0", approximate=False)
-    with pytest.raises(PySparkException, match="behind 10-0, up to 50-0, were trimmed away"):
+    with pytest.raises(PySparkException, match="after 10-0, up to 50-0, were trimmed away"):
         load(spark, url, subscribe="t", startingOffsets='{"t": "10-0"}').collect()
     loose = load(spark, url, subscribe="t", startingOffsets='{"t": "10-0"}', failOnDataLoss="false")
     assert values(loose) == list(range(51, 101))

@@ -83,7 +83,7 @@ def _words(arguments: argparse.Namespace) -> list[bytes]:
 
 
 def _instead(dialogue: Dialogue, printer: Printer, arguments: argparse.Namespace) -> int:
-    """What is not a command; the exit status."""
+    """Do what the options ask for instead of a command; return the exit status."""
     mode, interval_s, pattern = arguments.mode, arguments.interval, arguments.pattern
     if mode is None:
         fetch_rdb(_wire_of_server(dialogue), arguments.rdb)

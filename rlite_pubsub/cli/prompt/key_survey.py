@@ -124,7 +124,7 @@ def find_hot_keys(dialogue: Dialogue, pattern: bytes | None, pause_s: float) -> 
 
 
 def _counters(dialogue: Dialogue, keys: list[bytes]) -> list[int]:
-    """How much each is used; 0 for those that are gone by now."""
+    """Return how much each is used; 0 for those that are gone by now."""
     found = []
     for reply in dialogue.ask_all([[b"OBJECT", b"FREQ", key] for key in keys]):
         if isinstance(reply, Error):

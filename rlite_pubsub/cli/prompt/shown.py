@@ -137,7 +137,7 @@ def _text(data: bytes) -> bytes:
 
 
 def _quoted_text(data: bytes) -> bytes:
-    """In ASCII: what a terminal is shown, with its backslashes doubled."""
+    """Return in ASCII what a terminal is shown, with its backslashes doubled."""
     return quoted(data).replace(b"\\", b"\\\\")
 
 

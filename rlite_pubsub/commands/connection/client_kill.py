@@ -92,7 +92,7 @@ class Filters(NamedTuple):
     ),
 )
 def client_kill(session: CommandSession, args: list[bytes]) -> Reply:
-    """With a bare address the reply is OK or an error, with filters the number of those killed."""
+    """Reply to a bare address with OK or an error, and to filters with the number of those killed."""
     if len(args) == 3:
         killed = _kill(session, Filters(address=c_string(args[2]), skip_me=False))
         if not killed:

@@ -94,7 +94,7 @@ def object_refcount(session: CommandSession, args: list[bytes]) -> Reply:
     tips=("nondeterministic_output",),
 )
 def object_idletime(session: CommandSession, args: list[bytes]) -> Reply:
-    """Since this process has used it or, if that is later, has read it from the store."""
+    """Count from when this process last used it or, if that is later, read it from the store."""
     record = _find(session, args)
     if record is None:
         return None

@@ -188,7 +188,7 @@ def pfselftest(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _check(sparse: bytearray, dense: bytearray, number: int, is_small: bool) -> None:
-    """Of both, which have counted this many. Raises CommandError."""
+    """Check both, which have counted this many. Raises CommandError."""
     if is_small and hyperloglog.encoding(sparse) != SPARSE:
         raise CommandError(b"ERR TESTFAILED sparse encoding not used")
     held = hyperloglog.registers(dense)

@@ -138,7 +138,7 @@ class Outgoing:
         effects.requests.append((database, words))
 
     def begin_owed(self) -> None:
-        """Where something is to be written though no key has changed, there is to be a commit. While another process
+        """Bring about a commit if something is to be written though no key has changed. While another process
         writes it waits."""
         if self._owed or self._effects.requests:
             with suppress(StoreHeld):
@@ -171,7 +171,7 @@ class Outgoing:
         self.has_written = True
 
     def committed(self) -> None:
-        """What was written is committed."""
+        """Note that what was written is committed."""
         self._messages.clear()
         self._owed.clear()
         for session_id in self._writing:

@@ -121,7 +121,7 @@ class Replicas:
     # -- attaching
 
     def introduce(self, session: Client) -> Introduction:
-        """What it says of itself by REPLCONF, to be filled in."""
+        """Return what it says of itself by REPLCONF, to be filled in."""
         return self._introduced.setdefault(session.id, Introduction())
 
     def attach(self, session: Client, history: bytes, offset: int, *, says_position: bool) -> Reply:
@@ -391,7 +391,7 @@ class Replicas:
         return [replica.record(now_ms, most, own) for replica in self._replicas.values()] + others
 
     def shown(self) -> Iterator[Shown]:
-        """For INFO and ROLE. Raises StoreError."""
+        """Yield the replicas as INFO and ROLE show them. Raises StoreError."""
         now_ms = self._clock_ms()
         for record in self.records():
             lag_s = max(now_ms - record.seen_ms, 0) // 1000 if record.seen_ms else 0
@@ -402,11 +402,11 @@ class Replicas:
         return self._data.read(replica_stream.get) if self._outgoing.is_on or self._replicas else None
 
     def acknowledged_by(self, offset: int) -> int:
-        """How many have executed all up to here. Raises StoreError."""
+        """Return how many have executed everything up to here. Raises StoreError."""
         return sum(record.state == ONLINE and record.acknowledged >= offset for record in self.records())
 
     def good_count(self) -> int:
-        """How many have been heard lately. Raises StoreError."""
+        """Return how many have been heard from lately. Raises StoreError."""
         most_lag: int = self._settings["min-replicas-max-lag"]
         return sum(one.state == STATES[ONLINE] and one.lag_s <= most_lag for one in self.shown())
 

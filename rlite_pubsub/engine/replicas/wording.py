@@ -37,7 +37,7 @@ Wording: TypeAlias = Callable[[list[bytes], Reply], list[bytes] | None]
 
 
 def told(name: bytes, args: list[bytes], reply: Reply) -> list[bytes] | None:
-    """What a replica is to execute; None: what has become of the keys has to tell."""
+    """Return what a replica is to execute; None if the keys, as they are now, have to tell."""
     if name in VERBATIM:
         return args
     wording = _WORDINGS.get(name)

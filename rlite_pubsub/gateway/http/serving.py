@@ -178,7 +178,7 @@ class _Uvicorn(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """On duplicates, so that a renewal can let go of what it takes over from."""
+        """Listen on duplicates, so that a renewal can let go of the sockets it takes over from."""
         self.config.ssl = self._context
         await super().startup([each.dup() for each in sockets or ()])
 

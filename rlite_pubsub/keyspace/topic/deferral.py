@@ -45,13 +45,13 @@ def count(topic: Topic) -> int:
 
 
 def next_due_ms(topic: Topic) -> int | None:
-    """When the next one is appended."""
+    """Return when the next one is appended; None if there is none."""
     first = next(deferred.walk(topic.keyspace.reading(), topic.number), None)
     return None if first is None else first.due_ms
 
 
 def waiting(topic: Topic, limit: int, ticket: Ticket = FIRST) -> list[Deferred]:
-    """At most `limit` of them from a ticket on, the next one first."""
+    """Return at most `limit` of them from a ticket on, the next one first."""
     return list(islice(deferred.walk(topic.keyspace.reading(), topic.number, ticket), limit))
 
 

@@ -152,7 +152,7 @@ class Nodes:
             self._learn(limits, lambda: len(self.known) >= at_most)
 
     def _learn_past(self, limits: NodeLimits, entry_id: Id) -> None:
-        """Until this entry's node is known to its end."""
+        """Learn nodes until this entry's is known to its end."""
         known = self.known
         if len(known) < MAX_KNOWN and (not known or known[-1].first <= entry_id):
             self._learn(limits, lambda: known[-1].first > entry_id or len(known) >= MAX_KNOWN)
@@ -279,7 +279,7 @@ def _digest(fields: list[bytes]) -> bytes:
 
 
 def _difference_bytes(one: int, other: int) -> int:
-    """Of a difference of 64 bits, taken as one with a sign."""
+    """Return the size of a difference of 64 bits, taken as a signed one."""
     if 0 <= one - other <= 127:
         return 2
     difference = (one - other) & PART_MAX

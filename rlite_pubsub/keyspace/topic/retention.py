@@ -137,7 +137,7 @@ class Retention:
             self._put(txn, topic, settings._replace(due_ms=due_ms, place=topic.place), before)
 
     def _due_ms(self, topic: Topic, limits: RetentionLimits, settings: TopicSettings | None) -> int:
-        """When something of the topic is too much. `settings` saves a look where it need not be sooner than these."""
+        """Return when something of the topic is too much. `settings` saves a look: it need not be sooner."""
         length = topic.length
         if not length:
             return NEVER

@@ -281,7 +281,7 @@ class Topic(Record):
     def between(
         self, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None
     ) -> Iterator[ChunkSlice]:
-        """At most `limit` entries from `start` to `end`, both included, oldest first. Change nothing meanwhile."""
+        """Return at most `limit` entries from `start` to `end`, inclusive, oldest first. Change nothing meanwhile."""
         if start > self.last_id or not self.length:
             return iter(())
         return self.read(self.settle(), start, end, limit)
@@ -481,7 +481,7 @@ class Topic(Record):
             self._cold = ColdPart(self, cold_blocks.state(txn, self.number))
 
     def begin_cold(self, sealed_to: Id) -> None:
-        """From here on it has a cold part, though there is nothing in it yet."""
+        """Give it a cold part, which is empty so far."""
         if not self.has_cold:
             self.cold.begin(sealed_to)
             self.has_cold = True
