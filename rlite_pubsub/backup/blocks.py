@@ -79,7 +79,7 @@ def put_back(target: Place, folder: Path, block: Block) -> None:
 
 def mirror(store: Store) -> None:
     """Write the manifests of the store's own cold folder, which are not in a backup: its records have all that they
-    have. Where Arrow is missing whoever seals does it. Raises StoreError."""
+    have. Where Arrow is missing the sealer does it. Raises StoreError."""
     home = store.data.read(cold_home.get)
     if home is None or home.url or not is_installed():
         return

@@ -28,7 +28,7 @@ class Chain:
     changes: list[ChangeName] = field(default_factory=list)
 
     def states(self) -> Iterator[tuple[int, int]]:
-        """(time in ms, number) of all that can be restored, as far as names tell, oldest first."""
+        """Return (time in ms, number) of all that names say can be restored, oldest first."""
         if not self.snapshots:
             return
         starts = {one.last: one.time_ms for one in self.snapshots}

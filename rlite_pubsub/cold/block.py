@@ -89,7 +89,7 @@ def _encoded(
 
 
 def _full(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, in batches that each fill a row group as far as the next one lets them."""
+    """The same rows, in batches that each fill a row group, unless the next row is too large for it."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:

@@ -29,7 +29,7 @@ FORMAT = 1
 
 
 class Manifest(NamedTuple):
-    """A topic's blocks, in order, as far as a manifest knows them: without their row groups."""
+    """A topic's blocks, in order, as a manifest knows them: without their row groups."""
 
     origin: Origin
     blocks: tuple[BlockInfo, ...]

@@ -41,7 +41,7 @@ class Registrar:
         self._client = directory.client_of(url)
         self._lost = redis.RedisError, OSError
         self._over = threading.Event()
-        self._is_there: bool | None = None  # as far as is known
+        self._is_there: bool | None = None  # if known
         self._commit = -1  # at which the topics were listed
         self._names: list[str] = []
         self._thread = threading.Thread(target=self._run, name="rlite-pubsub-register", daemon=True)
@@ -104,7 +104,7 @@ def _topic_names(store: Store) -> list[str]:
 
 
 def _some_names(digest: bytes, txn: Txn) -> tuple[list[str], bytes | None]:
-    """Those among the next keys from this digest on, and where to go on; None where there are no more."""
+    """Return the topics among the next keys from this digest on, and where to go on; None at the end."""
     space = key_records.space(txn, 0).number
     names: list[str] = []
     for count, (at, type_, _, name) in enumerate(key_records.walk(txn, space, digest)):

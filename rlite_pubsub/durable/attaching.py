@@ -74,7 +74,7 @@ class Durables:
         self._departed: dict[int, Feed] = {}  # whose sessions have ended, and who knows yet what has been read
         self.call_soon = call_soon
         self.takeovers = 0
-        self._ended_gaps = 0  # of feeds that are no more
+        self._ended_gaps = 0  # of feeds that have ended
         self._swept_at = 0.0
         post.watch(self.feeds.keys())
 

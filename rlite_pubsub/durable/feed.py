@@ -170,7 +170,7 @@ class Feed:
         return not self.is_owing
 
     def withdraw(self) -> None:
-        """The session is attached no more. What was said to it cannot be taken back, where a socket has it."""
+        """Detach the session. What was said to it cannot be taken back, where a socket has it."""
 
     @property
     def unread_bytes(self) -> int:

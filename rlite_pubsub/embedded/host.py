@@ -331,7 +331,7 @@ class Host:
             raise ConnectionError(str(StoreRemoved(self.store.folder)))
 
     def _abandon(self) -> None:
-        """The store is at its path no more: every session is closed, and its client comes back to what is there."""
+        """Close every session: the store is no longer at its path. Clients come back to what is there now."""
         with self.lock:
             if _hosts.pop(self.store, None) is not None:
                 self._users = 0

@@ -104,7 +104,7 @@ class Service:
         return [session for session in self.engine.sessions.values() if isinstance(session, EmbeddedSession)]
 
     def execute_all(self, session: EmbeddedSession, requests: list[list[bytes]]) -> None:
-        """Execute requests within a turn, as far as the session is not held."""
+        """Execute requests within a turn, until the session is held."""
         if session.is_held:
             session.hold(requests)
             return

@@ -53,7 +53,7 @@ class TurnTaker(Protocol):
 
 
 Execute: TypeAlias = Callable[["EmbeddedSession", list[list[bytes]]], None]
-"""Executes requests within a turn, as far as the session is not held."""
+"""Executes requests within a turn, until the session is held."""
 
 
 class EmbeddedSession(CommandSession):

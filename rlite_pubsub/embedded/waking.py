@@ -67,7 +67,7 @@ class Wake:
         try:
             os.write(self._writing, _ONE)
         except BlockingIOError:
-            pass  # set so often that it holds no more: as good as set
+            pass  # it is set already: the pipe holds no more
         except OSError:
             if self._writing >= 0:
                 raise

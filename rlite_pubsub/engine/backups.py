@@ -43,7 +43,7 @@ class Backups:
 
     @property
     def state(self) -> BackupState | None:
-        """The last report of the process that follows the store, whoever started it; None if there is none."""
+        """The last report of the process that follows the store; None if there is none."""
         return backup_state.read(self._store.folder) if self._store is not None else None
 
     def now_ms(self) -> int:

@@ -274,7 +274,7 @@ class Client(Session):
         return None
 
     def footprint(self) -> Footprint:
-        """Return how much memory the connection uses, as far as its owner knows."""
+        """Return how much memory its owner knows the connection to use."""
         return Footprint()
 
     def close_after_reply(self) -> None:

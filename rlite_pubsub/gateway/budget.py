@@ -23,7 +23,7 @@ class Budgeted(Generic[T]):
         self._seconds = 0.0
 
     def __call__(self, share: float = WATCHED) -> T:
-        """Return the result, computed anew if that fits into this share of the time."""
+        """Return the result, computed again if that fits into this share of the time."""
         began = perf_counter()
         if self._found is None or began >= self._looked_at + self._seconds / share:
             self._found = self._look()

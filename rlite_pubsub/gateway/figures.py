@@ -42,7 +42,7 @@ class ServerFigures(NamedTuple):
     disk: Callable[[], tuple[int, int] | None]
     """Bytes of the disk of the store, and those that are free."""
     connections: Callable[[bool], int | None]
-    """Of all processes of the store, as far as they have told; true: they are asked. None: it is not known."""
+    """Of all processes of the store that have told theirs; true: they are asked. None: it is not known."""
     census: Callable[[], list[CensusEntry]] | None
     """All subscribers of the store, if there is one. Raises StoreError."""
 

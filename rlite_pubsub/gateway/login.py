@@ -32,7 +32,7 @@ _REDIS = record(port=maybe(NUMBER), tls_port=maybe(NUMBER), unix_socket=maybe(TE
 
 
 class SessionResource:
-    """The session of whoever uses the page."""
+    """The session of the page's user."""
 
     def __init__(self, logins: Logins, settings: Settings, needs_login: Callable[[], bool]) -> None:
         self._logins = logins

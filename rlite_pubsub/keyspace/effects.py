@@ -155,7 +155,7 @@ class Effects:
         self.of_topic(topic).was_trimmed = True
 
     def restated(self, topic: Record) -> None:
-        """Note that something about its past was set anew."""
+        """Note that something about its past was set again."""
         self.of_topic(topic).was_restated = True
 
     # -- its groups

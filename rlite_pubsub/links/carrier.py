@@ -101,7 +101,7 @@ class Carrier:
         self._since = since.encode()
         self._at_once = FEWEST_AT_ONCE
         self._seen = Extent()  # of the source, at the last look
-        self._is_anew = False  # the source has begun anew, and the target does not know it yet
+        self._is_anew = False  # the source has started over, and the target does not know it yet
         self._through: set[bytes] = set()  # stores that its entries come through
         self._wires: list[LinkWire] = []
         self._bytes_in = self._bytes_out = 0

@@ -1,6 +1,6 @@
 """The sharded channels of a link to a cluster: each is heard, and spoken to, at the node that has its slot.
 
-A node that is down, or has a slot no more, takes from the others nothing: its names are placed anew, by what the
+A node that is down, or no longer has a slot, takes nothing from the others: its names are placed again, by what the
 cluster says then, until they are where they belong. Each slot has a marker channel of its own (markers.py), for a
 transaction is one slot's.
 """
@@ -195,7 +195,7 @@ class ClusterShards:
         return node
 
     def _lose(self, hearing: MarkerReader, name: bytes) -> None:
-        """The node has this name's slot no more."""
+        """Note that the node no longer has this name's slot."""
         hearing.held.asked -= {(SHARDS.index, name)}
         self._owners = {}
         self._news.set()

@@ -188,7 +188,7 @@ class LinkWire:
             for _, _, future in self._expected:
                 if not future.done():
                     future.set_exception(ConnectionError(str(failure)))
-                    future.exception()  # whoever waits hears of it; whoever does not need not
+                    future.exception()  # those who wait hear of it; nobody else needs to
             raise
 
     def _sort(self) -> None:

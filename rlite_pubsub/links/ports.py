@@ -159,7 +159,7 @@ class ServerPort:
         self._hearing, self._saying, self._shards = hearing, saying, shards
 
     def want(self, names: set[Name]) -> None:
-        """Subscribe there to what is wanted here, as far as the link is for it. It is heard once that is confirmed."""
+        """Subscribe there to what is wanted here and is of the link. It is heard once that is confirmed."""
         assert self._hearing is not None
         found: set[Name] = set()
         if self._is_in:

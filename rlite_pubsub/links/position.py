@@ -89,7 +89,7 @@ class Origins:
         self._changed: set[bytes] = set()
 
     def forget(self, origin: bytes) -> None:
-        """The topic has begun anew."""
+        """The topic has started over."""
         self._latest.pop(origin, None)
 
     def pass_by(self, origin: bytes, id: Id) -> bool:

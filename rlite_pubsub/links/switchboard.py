@@ -90,7 +90,7 @@ class Switchboard:
         self.change()
 
     def leave(self, port: Port) -> None:
-        """It does so no more."""
+        """Remove a port, which takes part no longer."""
         if port in self.ports:
             self.ports.remove(port)
             self.change()

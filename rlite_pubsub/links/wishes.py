@@ -30,7 +30,7 @@ class Wishes:
         return is_news
 
     def hear(self, neighbour: object, added: dict[Name, Way], removed: Iterable[Name]) -> None:
-        """A neighbour wants these, and those no more."""
+        """Note that a neighbour wants these, and no longer wants those."""
         of = self._of.setdefault(neighbour, {})
         for name in removed:
             of.pop(name, None)

@@ -101,7 +101,7 @@ def start(
 
 
 def stop(session: SparkSession) -> None:
-    """End the session and its JVM, and wait until it is gone: what is to be removed, or archived, it holds no more."""
+    """End the session and its JVM, and wait until it is gone: it no longer holds what is to be removed or archived."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway

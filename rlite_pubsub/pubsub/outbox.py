@@ -1,6 +1,6 @@
 """What a session was sent and its peer has not taken: in order, bounded in memory, the rest on disk, within limits.
 
-    said (this turn)  ->  the peer, as far as it takes                                  (nothing else waits)
+    said (this turn)  ->  the peer, as much as it takes                                (nothing else waits)
     said (this turn)  ->  backlog (memory and disk, backlog.py)  ->  the peer           (it has stalled)
 
 Law 7: publishers never wait for subscribers. What a peer leaves waits here; beyond `spill-threshold` it is moved to the

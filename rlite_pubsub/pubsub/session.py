@@ -49,7 +49,7 @@ class Session:
         self.said = self.outbox.said  # this turn
         self.closing = False  # no command is executed any more; closed once the outbox is empty
         self.dirty = False  # stands in hub.dirty
-        self.left_in_peace = False  # its peer wants no more, and says that it has done with what it was sent
+        self.left_in_peace = False  # its peer wants no more, and says that it is done with what it was sent
         self.feed: DurableFeed | None = None  # of the durable subscriber that it is attached to
         self.follows: dict[tuple[int, bytes], object] | None = None  # its places in topics, by (database, name)
         self.names: list[Names] = [_NO_NAMES, _NO_NAMES, _NO_NAMES]  # by Kind.index

@@ -28,7 +28,7 @@ class Codec:
 
 
 CodecName: TypeAlias = "str | Codec"
-"""`bytes`, `text`, `json`, `msgpack`, or a codec of one's own."""
+"""`bytes`, `text`, `json`, `msgpack`, or your own codec."""
 
 
 def codec_of(name: CodecName) -> Codec:

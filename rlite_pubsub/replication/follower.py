@@ -4,7 +4,7 @@ Promises:
  - What the master says is executed in its order, and how far that is stands in the same commit: whoever goes on, after
    a cut, a kill -9 or a restart, asks for what comes behind, and leaves nothing out. Nothing is executed twice, but for
    messages, and functions that are loaded.
- - Where the master has that no more, its keys take the place of all there are; meanwhile clients are told LOADING.
+ - Where the master no longer has that, its keys take the place of all there are; meanwhile clients are told LOADING.
  - Nothing is passed over: what can't be executed, because the store is full, clients are paused or another process
    writes, is executed later. Where another process turns to another master, nothing more of this one's is executed.
  - Where the server ends, or is killed, another one of the same store takes the link (a lock file says who has it).
@@ -292,7 +292,7 @@ class _Link:
             try:
                 link.send(b"REPLCONF", b"ACK", b"%d" % self._replication.offset)
             except OSError:
-                return  # whoever reads meets it, too
+                return  # the reader meets it, too
             self._wake.wait(_ACK_S)
 
     # -- in the loop, for the thread

@@ -31,7 +31,7 @@ _AT_ONCE_BYTES = 4 << 20
 _TIMEOUT_S = 60.0
 _MOST_WARNINGS = 10
 _UNWRITTEN = "MISCONF"
-"""The store could not be written: what came before is there, and no more."""
+"""The store could not be written: it has only what came before."""
 
 
 class ImportFailed(Exception):

@@ -65,7 +65,7 @@ class SecureStream:
             self._flush()
 
     def shutdown(self, how: int) -> None:
-        """As a socket's: whoever reads in another thread meets the end. Raises OSError."""
+        """Shut down as a socket does: a reader in another thread meets the end. Raises OSError."""
         self._raw.shutdown(how)
 
     def close(self) -> None:

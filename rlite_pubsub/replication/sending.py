@@ -35,7 +35,7 @@ _SIGN_OF_LIFE_S = 1.0
 
 
 class _Peer:
-    """Whoever is behind the socket."""
+    """The peer of the socket."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s

@@ -179,7 +179,7 @@ class Connection(CommandSession):
             return data + self._read(READ_BYTES)
         except (BlockingIOError, InterruptedError):
             return data
-        except OSError:  # the next look finds that it has ended, and no more why
+        except OSError:  # the next look finds only that it has ended, not why
             self._was_cut = True
             return data
 

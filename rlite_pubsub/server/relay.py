@@ -28,7 +28,7 @@ class Relayed(Protocol):
 
 
 class Relay:
-    """To one connection, until whoever has `descriptor` closes it, or the connection goes."""
+    """A relay to one connection, until the other end of `descriptor` or the connection is closed."""
 
     def __init__(self, connection: Relayed, turns: Turns, ended: Callable[[], None]) -> None:
         """`ended` is called once all that was said is passed on."""

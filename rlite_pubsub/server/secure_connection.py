@@ -107,7 +107,7 @@ class SecureConnection(Connection):
             self.log_in(user)
 
     def _pay(self) -> None:
-        """Write what is owed, as far as the peer takes it."""
+        """Write as much of what is owed as the peer takes."""
         try:
             self._wire.flush()
         except OSError:

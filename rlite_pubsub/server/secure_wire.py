@@ -104,7 +104,7 @@ class SecureWire:
         return taken
 
     def flush(self) -> None:
-        """Write what is owed, as far as the socket takes it. Raises OSError."""
+        """Write as much of what is owed as the socket takes. Raises OSError."""
         data = self.owed + self._outgoing.read() if self.owed else self._outgoing.read()
         if not data:
             return
@@ -118,7 +118,7 @@ class SecureWire:
             self._owing()
 
     def part(self) -> None:
-        """Say farewell, as far as the socket takes it now."""
+        """Say farewell, if the socket takes it now."""
         try:
             self._tls.unwrap()
         except (OSError, ValueError):

@@ -105,7 +105,7 @@ class Departures:
         return sum(len(slots) for _, slots in self._waiting) or len(self._engine.sharding.leaving), self._failure
 
     def cron(self) -> None:
-        """Begin what is to be done, if nobody is at it."""
+        """Begin what is to be done, if nobody has begun it."""
         is_owing = self._waiting or self._engine.sharding.leaving
         if is_owing and not self._is_over and (self._thread is None or not self._thread.is_alive()):
             self._thread = threading.Thread(target=self._run, name="rlite-shards", daemon=True)

@@ -1,7 +1,7 @@
-"""A sharded store, as whoever changes it sees it: its members, asked one by one.
+"""A sharded store, as those who change it see it: its members, asked one by one.
 
 Nothing here need come to its end: each member takes what it is told in one commit, all directories can be merged, and
-to say the same once more does no harm. So whoever was killed in the midst of it is run again.
+to say the same once more does no harm. So what was killed in the midst of it is run again.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class ShardedWhole:
     # -- looking
 
     def directory(self, at: MemberAddress) -> ShardDirectory:
-        """Return what all members know together, as far as they answer; one of them is asked first. Raises WholeError,
+        """Return what all members that answer know together; one of them is asked first. Raises WholeError,
         RedisError."""
         directory = self._directory(at)
         if directory is None:

@@ -33,7 +33,7 @@ class Ring(enum.Enum):
 
     RUNG = "rung"
     FULL = "full"
-    """Rung so often that it holds no more: as good as rung."""
+    """It is rung already: the FIFO holds no more."""
     GONE = "gone"
     """Nobody has it open: a hint that its owner may have died."""
     UNKNOWN = "unknown"

@@ -1,4 +1,4 @@
-"""The contents of a store's files, and who keeps their pages: for whoever looks after a folder."""
+"""The contents of a store's files, and who keeps their pages, for those who look after a folder."""
 
 from __future__ import annotations
 

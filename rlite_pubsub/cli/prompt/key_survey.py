@@ -25,7 +25,7 @@ _SAY_EVERY = 1_000_000
 
 @dataclass
 class _Kind:
-    """The keys of one type, as far as they have been seen."""
+    """The keys of one type that have been seen."""
 
     name: str
     command: bytes = b""

@@ -53,7 +53,7 @@ class Outgoing:
         self.writers: dict[int, int] = {}
         """Sessions, by id, and where the stream ended behind the last that they have written."""
         self.senders: set[int] = set()
-        """Subscribers: the servers that have replicas, as far as others have said so."""
+        """Subscribers: the servers that have said that they have replicas."""
         self._keyspace = keyspace
         self._turned = turned
         self._effects = Effects()

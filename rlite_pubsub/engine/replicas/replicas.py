@@ -3,7 +3,7 @@
 Laws kept here:
  7. publishers never wait for subscribers, nor for replicas: one that does not read is behind in the stream, which keeps
     for it as much as `client-output-buffer-limit replica` allows; then it is cut off.
- 8. what is lost is said: a replica whose place in the stream is gone is cut off, and begins anew.
+ 8. what is lost is said: a replica whose place in the stream is gone is cut off, and starts over.
 
 A replica is sent a piece when it has taken the one before, so no more than that waits in memory.
 """
@@ -51,7 +51,7 @@ class FileWish(NamedTuple):
 
 
 SyncBeside = Callable[[int, FileWish, Callable[[int | None], None]], None]
-"""Has a process send a file to whoever is behind this descriptor, which it closes, and calls back in a turn with the
+"""Has a process send a file to the peer of this descriptor, which it closes, and calls back in a turn with the
 offset in the stream that the file stands for; None: it could not be sent."""
 
 

@@ -1,7 +1,7 @@
 """What other members are sending: keys of slots that will be this member's, once all of them are here.
 
 Law: nothing of it is seen before `take`, which makes all of it this store's in one commit, and the slots this member's
-in the next. Whoever dies before that leaves rows that belong to no key, and the sender begins anew: nothing was lost,
+in the next. Whoever dies before that leaves rows that belong to no key, and the sender starts over: nothing was lost,
 for it keeps its keys until it knows that they have been taken. To take the same slots once more changes nothing. Each
 beginning has a token, so that what was said before it, and is heard late, counts for nothing.
 """

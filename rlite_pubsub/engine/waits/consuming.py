@@ -80,7 +80,7 @@ class Intake(Client):
         return PUSHED
 
     def retry_from(self, at: float) -> None:
-        """Try no more until this time: something cannot be read or written."""
+        """Stop trying until this time: something cannot be read or written."""
         self.retry_at = at
 
     def end(self) -> None:

@@ -118,7 +118,7 @@ class WriterWaits:
             line.remove(session)
 
     def cron(self) -> bool:
-        """Return whether keys can be written, as far as is known."""
+        """Return whether keys are known to be writable."""
         held = [line for line in self._lines if line.lock.is_held]
         if held:
             self._look_later()

@@ -17,7 +17,7 @@ A user may do what it may as a Redis client:
     connections                     SUBSCRIBER.CLIENTS, SUBSCRIBER.KILL
     all else: lists, metrics …      to read, or to write, whatever there is: all channels and all keys
 
-Promise: a stream ends when its user may read it no more, or is no more.
+Promise: a stream ends when its user may no longer read it, or no longer exists.
 """
 
 from __future__ import annotations

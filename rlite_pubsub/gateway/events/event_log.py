@@ -199,7 +199,7 @@ class EventLog:
         return LogPage(b"".join(frames), topic.last_id, True)
 
     def _by_index(self, txn: Txn, topic: Topic, after: Id, indexed: Id, digests: Iterable[bytes]) -> LogPage:
-        """The next page of these types, as far as the index goes."""
+        """Return the next page of these types, up to where the index ends."""
         ids: list[bytes] = []
         end = entry_ids.pack(indexed)  # all types are known up to here
         for digest in digests:

@@ -271,7 +271,7 @@ class HttpServing:
 
 
 def _make_room_for_descriptors() -> None:
-    """Connections of HTTP come on top of Redis clients, as far as the system lets them."""
+    """HTTP connections come on top of Redis clients, if the system has room for them."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY:
         wanted = soft + MAX_CONNECTIONS

@@ -54,7 +54,7 @@ class Sealed(Protocol):
 
     @property
     def trimmed_id_stored(self) -> Id:
-        """The last entry that was trimmed, as far as the store has it."""
+        """The last entry known to have been trimmed."""
 
     def settle(self) -> Txn:
         """Bring what this turn appended and trimmed into the open transaction, which is returned."""

@@ -133,7 +133,7 @@ class Followers:
         return follow
 
     def leave(self, session: Follower, key: Key) -> bool:
-        """The session follows this one no more; False if it did not."""
+        """Stop following this one; False if the session did not follow it."""
         follow = session.follows.pop(key, None) if session.follows else None
         if follow is None:
             return False
@@ -166,7 +166,7 @@ class Followers:
         self._listeners[key][listener] = None
 
     def unlisten(self, key: Key, listener: Callable[[], None]) -> None:
-        """This one wants to hear no more."""
+        """Stop telling this one."""
         there = self._listeners[key]
         del there[listener]
         if not there:

@@ -102,7 +102,7 @@ class StreamNode:
 
 
 class Nodes:
-    """The first nodes of one topic, as far as they are known."""
+    """The first nodes of one topic that are known."""
 
     __slots__ = ("_after", "_packed", "frontier", "known")
 

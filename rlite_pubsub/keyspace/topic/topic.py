@@ -463,7 +463,7 @@ class Topic(Record):
 
     @property
     def trimmed_id_stored(self) -> Id:
-        """The last entry that was trimmed, as far as the store has it."""
+        """The last entry known to have been trimmed."""
         return self._trimmed_id
 
     @property

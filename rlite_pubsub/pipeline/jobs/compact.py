@@ -175,7 +175,7 @@ def swap(client: Any, run: CompactRun, made: BlockInfo) -> bool:
 
 def mirror(client: Any, place: Place, name: bytes) -> None:
     """Bring a topic's manifest up to what its server says."""
-    for _ in range(_MANIFEST_ATTEMPTS):  # whoever seals writes it, too
+    for _ in range(_MANIFEST_ATTEMPTS):  # the sealer writes it, too
         cold = cold_topic(client, name)
         wanted = manifest.of(Origin(cold.store, name, cold.number), cold.blocks)
         manifest.write(place, wanted, make_safe=lambda: client.execute_command("TOPIC.SYNC"))

@@ -124,7 +124,7 @@ def _hot_spans(catalog: Catalog, window: Window, told: Marks, per_task: int) -> 
 
 
 def _shared_out(spans: list[EntrySpan], per_task: int) -> list[TopicPartition]:
-    """Neighbours go together as long as they are no more than a task's share."""
+    """Join neighbours, up to a task's share."""
     partitions: list[TopicPartition] = []
     taken: list[EntrySpan] = []
     entries = 0

@@ -108,7 +108,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _open_windows(self, start: Offsets) -> dict[str, Window]:
         """Return, for each topic, everything after `start`."""
         names = self._topics()
-        for topic in start.keys() - names.keys():  # deleted, or subscribed to no more
+        for topic in start.keys() - names.keys():  # deleted, or no longer subscribed to
             self._after(start, topic, self._extent(topic.encode()))
         windows: dict[str, Window] = {}
         for topic, name in sorted(names.items()):
@@ -123,7 +123,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return windows
 
     def _limited(self, windows: dict[str, Window], most: int) -> dict[str, Window]:
-        """The same, but no more than `most` entries: each topic has its share of them, by how much it has."""
+        """Return the same, but at most `most` entries: each topic has a share in proportion to what it has."""
         there = self._catalog()
         open_ones = {topic: window for topic, window in windows.items() if window[1] < window[2]}
         found = {topic: there.marks(*window, most, most) for topic, window in open_ones.items()}

@@ -38,7 +38,7 @@ def bodies_of(batch: pa.RecordBatch, columns: RowColumns) -> pa.BinaryArray:
 def _counted(
     count: pa.Array | None, pieces: list[pa.Array | bytes], fields: list[tuple[bytes, pa.BinaryArray]]
 ) -> pa.BinaryArray:
-    """`pieces` are this many fields in each row, and these are the others, as far as they are not null."""
+    """`pieces` are this many fields in each row, and these are the others that are not null."""
     for name, values in fields:
         is_there = pc.is_valid(values)
         pair = _joined(_word(name), _sized(pc.fill_null(values, b"")))

@@ -32,7 +32,7 @@ class Dumps:
         self._under_way: list[_Sending] = []
 
     def send(self, descriptor: int, *, only_functions: bool) -> None:
-        """Send all keys to whoever is behind this descriptor, which is closed here."""
+        """Send all keys to the peer of this descriptor, which is closed here."""
         self._start(descriptor, "functions" if only_functions else "keys", None)
 
     def send_to_replica(self, descriptor: int, wish: FileWish, done: Callable[[int | None], None]) -> None:
@@ -59,7 +59,7 @@ class Dumps:
         self._under_way.append(_Sending(process, told, done))
 
     def cron(self) -> None:
-        """Clean up after those that have ended, and notify whoever waits for them."""
+        """Clean up after those that have ended, and notify those who wait for them."""
         if not self._under_way:
             return
         ended = [sending for sending in self._under_way if sending.process.poll() is not None]

@@ -47,7 +47,7 @@ class Supervisor:
         self._workers: dict[int, int] = {}  # process -> number
         self._began: dict[int, float] = {}  # by number
         self._pauses: dict[int, float] = {}  # by number
-        self._due: dict[int, float] = {}  # when to start one anew
+        self._due: dict[int, float] = {}  # when to start one again
         self._ready: set[int] = set()
         self._told, self._tells = os.pipe()
         self._life, self._alive = os.pipe()

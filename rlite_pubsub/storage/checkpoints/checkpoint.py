@@ -245,7 +245,7 @@ class Checkpoint:
         unneeded.abort()
 
     def release(self) -> None:
-        """Release the pins: this process writes no more. Call it when nobody is about to `finish`."""
+        """Release the pins: this process no longer writes. Call it when nobody is about to `finish`."""
         with self._lock:
             begun, self._begun = self._begun, set()
             for pinned in begun:
