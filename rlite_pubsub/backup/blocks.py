@@ -69,7 +69,7 @@ class Local:
 
 
 def put_back(target: Place, folder: Path, block: Block) -> None:
-    """Into the store's own cold folder. Raises BackupError, PlaceFailed."""
+    """Put a block back into the store's own cold folder. Raises BackupError, PlaceFailed."""
     path = block_of(block.sha256)
     data = read(target, path, block.sha256)
     place = open_place("", folder)

@@ -96,12 +96,12 @@ class _Snapshot:
         return self._next
 
     def took(self, piece: PieceOf) -> None:
-        """The target has the stretch."""
+        """Note that the target has the stretch."""
         self.pieces.append(piece)
         self._next = None
 
     def end_copy(self) -> None:
-        """The target has all stretches and blocks."""
+        """Note that the target has all stretches and blocks."""
         self.is_copied = True
 
     def finish_at(self, standing: Standing) -> None:

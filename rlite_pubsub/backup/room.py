@@ -39,7 +39,7 @@ def identity(store: Store) -> str:
 
 
 def check_outside(place: Place, folder: Path) -> None:
-    """A backup in the store's own folder goes with it. Raises BackupError."""
+    """Refuse a target in the store's own folder, with which it would be lost. Raises BackupError."""
     if isinstance(place, LocalPlace) and place.folder.resolve().is_relative_to(folder.resolve()):
         raise BackupError(str(place.folder), f"it is inside the store {folder}: a backup there is lost with it")
 

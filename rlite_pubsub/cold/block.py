@@ -144,7 +144,7 @@ def prove(place: Place, info: BlockInfo) -> None:
 
 
 def verify(place: Place, info: BlockInfo) -> None:
-    """All of a block is there, and it is the one that was sealed. Raises as reading does, and says what can be read."""
+    """Check that a block is whole, and the one that was sealed. Raises as reading does, and says what can be read."""
     size, digest = _size_and_digest(place, info.path)
     if (size, digest) == (info.file_bytes, info.sha256):
         _decode_all(place, info.path, footer.known(place, info))

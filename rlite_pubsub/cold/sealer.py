@@ -203,7 +203,7 @@ class Sealer:
         return found if found and found[0].first < end else []
 
     def _mirror(self, origin: Origin, sealed: BlockInfo) -> None:
-        """The manifest has the topic's blocks, and this one."""
+        """Write a manifest with the topic's blocks, and this one."""
         from rlite_pubsub.cold import manifest
 
         there = [block for block in self._blocks_of(origin.number) if block.first != sealed.first]
@@ -255,7 +255,7 @@ class Sealer:
         return Origin(self._home.store, name, number)
 
     def forget(self) -> None:
-        """After a failure: look again."""
+        """Look again, after a failure."""
         self._keyspace.fail(StoreError("given up"))
         self._keyspace.end_turn()
         self._seen = -1
@@ -292,7 +292,7 @@ class Sealer:
         return {paths.folder_of(topic.name, topic.number) for topic in self._all_topics() if topic.has_cold}
 
     def _rewrite(self, folders: set[str], gone: set[str], *, is_kept_empty: bool) -> None:
-        """The manifests of these folders, without what is gone."""
+        """Rewrite the manifests of these folders, without what is gone."""
         from rlite_pubsub.cold import manifest, paths
         from rlite_pubsub.cold.errors import ManifestDamaged
 

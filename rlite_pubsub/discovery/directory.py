@@ -45,12 +45,12 @@ def without_user(url: str) -> str:
 
 
 def put(client: redis.Redis, card: ServerCard) -> None:
-    """This server is there. Raises redis.RedisError."""
+    """List this server. Raises redis.RedisError."""
     client.set(PREFIX + card.id, card.to_json(), px=TTL_MS)
 
 
 def remove(client: redis.Redis, card: ServerCard) -> None:
-    """This server is gone. Raises redis.RedisError."""
+    """Remove this server. Raises redis.RedisError."""
     client.delete(PREFIX + card.id)
 
 

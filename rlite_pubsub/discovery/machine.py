@@ -59,7 +59,7 @@ class PostedCard:
             raise
 
     def tell(self, card: ServerCard) -> None:
-        """This is what it is by now. Raises OSError."""
+        """Update the server's card. Raises OSError."""
         temporary = self._card.with_suffix(".new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         with open(permissions.opened(temporary, flags), "w", encoding="utf-8") as file:
@@ -67,7 +67,7 @@ class PostedCard:
         temporary.rename(self._card)
 
     def leave(self) -> None:
-        """It is over. Raises OSError."""
+        """Remove the server's card and lock. Raises OSError."""
         if self._lock.is_held:
             self._card.unlink(missing_ok=True)
             self._card.with_suffix(".new").unlink(missing_ok=True)

@@ -187,14 +187,14 @@ class Host:
         return self._service
 
     def end_session(self, session: EmbeddedSession) -> None:
-        """The client goes."""
+        """End a session whose client is gone."""
         self._leaving.append(session)
         with self.lock:
             if not self._in_turn and self.is_open:
                 self._end_turn()
 
     def forget(self, session: EmbeddedSession) -> None:
-        """A session is closed: nothing of it may stay."""
+        """Forget a closed session altogether."""
         self.waiting.discard(session)
         if self._service is not None:
             self._service.forget(session)

@@ -41,11 +41,11 @@ class BellWatch:
         return watch
 
     def enter(self) -> None:
-        """One line more."""
+        """Count one line more."""
         self._lines += 1
 
     def leave(self) -> None:
-        """One line less; without any nothing is watched."""
+        """Count one line less; without any nothing is watched."""
         self._lines -= 1
         if not self._lines and not self._loop.is_closed():
             if threading.get_ident() == self._thread:

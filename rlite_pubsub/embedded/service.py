@@ -95,7 +95,7 @@ class Service:
         return session
 
     def forget(self, session: EmbeddedSession) -> None:
-        """A session is closed: nothing of it may stay."""
+        """Forget a closed session altogether."""
         self.engine.forget(session)
         self.hub.forget(session)
 

@@ -49,7 +49,7 @@ class TurnTaker(Protocol):
         """Put what was published into the inboxes."""
 
     def forget(self, session: EmbeddedSession) -> None:
-        """A session is closed: nothing of it may stay."""
+        """Forget a closed session altogether."""
 
 
 Execute: TypeAlias = Callable[["EmbeddedSession", list[list[bytes]]], None]

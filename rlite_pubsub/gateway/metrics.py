@@ -150,11 +150,11 @@ class Metrics:
     # -- what is measured
 
     def committed(self, seconds: float) -> None:
-        """A commit of something to acknowledge took so long."""
+        """Observe how long a commit of something to acknowledge took."""
         self._commits.observe(seconds)
 
     def synced(self, seconds: float) -> None:
-        """A sync has ended well. Called in its thread."""
+        """Observe how long a sync took that succeeded. Called in its thread."""
         self._syncs.labels(self._durability().decode()).observe(seconds)
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -107,7 +107,7 @@ class LiveSamples:
         self._is_over = False
 
     def close(self) -> None:
-        """Every stream ends."""
+        """End every stream."""
         self._is_over = True
         self._rest()
         for woken in self._pages:

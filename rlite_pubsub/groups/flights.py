@@ -30,13 +30,13 @@ def note(group: Group, kind: int, first: bytes, last: bytes, delivered_ms: int) 
 
 
 def note_all(group: Group) -> None:
-    """The group has a timeout now, and had none before."""
+    """Note all pending entries of a group that had no timeout before."""
     for run in list(pending.walk(group.topic.keyspace.writing(), group.of_group)):
         note(group, in_flight.AGAIN, run.ids[:BYTES], run.high, run.fate[1])
 
 
 def forget_all(group: Group) -> None:
-    """The group has no timeout any more."""
+    """Forget the entries of a group that has no timeout any more."""
     in_flight.delete_all(group.topic.keyspace.writing(), group.topic.number, group.number)
 
 

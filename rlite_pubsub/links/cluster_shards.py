@@ -143,7 +143,7 @@ class ClusterShards:
             news.cancel()
 
     async def _hear_signs(self) -> None:
-        """A node that says nothing has ended."""
+        """Ask each node for a sign of life; one that says nothing has ended."""
         for node in self._nodes.values():
             try:
                 async with asyncio.timeout(SILENCE_SECONDS):

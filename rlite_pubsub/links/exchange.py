@@ -155,7 +155,7 @@ class Exchange:
     # -- links
 
     def _obey(self, records: dict[str, bytes]) -> None:
-        """These are asked for."""
+        """Make the links that these records ask for."""
         wanted: dict[str, Definition] = {}
         for name, record in records.items():
             try:

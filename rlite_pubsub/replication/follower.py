@@ -254,7 +254,7 @@ class _Link:
             self._apply(link, position)
 
     def _load(self, link: MasterLink, position: MasterPosition) -> None:
-        """The master's keys take the place of all there are."""
+        """Replace all keys by the master's."""
         link.begin_file()
         self._in_turn(self._empty)
         self._tell()

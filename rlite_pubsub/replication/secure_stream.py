@@ -50,7 +50,7 @@ class SecureStream:
             return True
 
     def recv(self, size: int) -> bytes:
-        """As a socket's. Raises OSError."""
+        """Receive as a socket does. Raises OSError."""
         while True:
             with self._lock:
                 data = self._take(size)
@@ -59,7 +59,7 @@ class SecureStream:
             self._fetch()
 
     def sendall(self, data: bytes) -> None:
-        """As a socket's. Raises OSError."""
+        """Send all, as a socket does. Raises OSError."""
         with self._lock:
             self._tls.write(data)
             self._flush()

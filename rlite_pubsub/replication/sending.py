@@ -44,7 +44,7 @@ class _Peer:
         self._said_at = monotonic()
 
     def say(self, data: bytes) -> None:
-        """All of it. Raises OSError where it is gone, or takes nothing for too long."""
+        """Send all of it. Raises OSError if the peer is gone, or takes nothing for too long."""
         rest = memoryview(data)
         while rest:
             try:

@@ -44,7 +44,7 @@ class Connections:
         self.max_query_bytes: int = self.engine.settings["client-query-buffer-limit"]
 
     def forget(self, connection: CommandSession) -> None:
-        """A connection is closed: nothing of it may stay."""
+        """Forget a closed connection altogether."""
         self.engine.forget(connection)
         self.hub.forget(connection)
         self.turns.soon()

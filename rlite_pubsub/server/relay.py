@@ -70,7 +70,7 @@ class Relay:
         self.close()
 
     def close(self) -> None:
-        """Nothing more is passed on."""
+        """Pass nothing more on."""
         if self._socket.fileno() >= 0:
             self._turns.unwatch(self._socket.fileno())
             self._socket.close()

@@ -46,7 +46,7 @@ class TopicCopy:
         return frozen.name in self._thawed
 
     def take_thawed(self, frozen: FrozenBlock, rows: list[bytes]) -> None:
-        """It has been sent them, as these rows."""
+        """Note that it has been sent them, as these rows."""
         self._thawed[frozen.name] = rows
 
     def become(self, number: int) -> None:
@@ -54,7 +54,7 @@ class TopicCopy:
         self.number = number
 
     def take(self, difference: Difference) -> None:
-        """The other member has been sent this."""
+        """Note that the other member has been sent this."""
         self.is_there = True
         for row in difference.gone:
             self._sent.pop(row, None)

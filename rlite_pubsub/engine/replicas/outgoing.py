@@ -67,11 +67,11 @@ class Outgoing:
         keyspace.call_after_others(self._look)
 
     def look_around(self) -> None:
-        """Another process may have begun the stream, or ended it. Raises StoreError."""
+        """See whether another process has begun the stream, or ended it. Raises StoreError."""
         self._keyspace.environment.read(self._look)
 
     def _look(self, txn: Txn) -> None:
-        """Somebody else has committed: perhaps that there are replicas, or none any more."""
+        """Read what somebody else may have committed: that there are replicas, or none any more."""
         stream = replica_stream.get(txn)
         self.senders = set() if stream is None else {replica.subscriber for _, replica in replica_stream.replicas(txn)}
         self._turn(stream is not None)
@@ -92,18 +92,18 @@ class Outgoing:
     # -- what is done
 
     def begin_unit(self) -> None:
-        """What follows is one for replicas: a command, or what stands in a transaction or a script."""
+        """Begin one unit for replicas: a command, or what stands in a transaction or a script."""
         self.settle()
         self._effects.begin_unit()
 
     def settle(self) -> None:
-        """A command follows: what was done before it is told by what has become of its keys."""
+        """Tell what was done so far by what has become of its keys, before a command follows."""
         if self._effects.keys:
             states.settle(self._keyspace, self._effects)
         self._told = len(self._effects.requests)
 
     def executed(self, session_id: int, database: int, command: Command, args: list[bytes], reply: Reply) -> None:
-        """A command was executed, and `settle` called before it. Raises StoreError."""
+        """Note a command that was executed, after a call of `settle`. Raises StoreError."""
         effects = self._effects
         if command.name in MESSAGES:
             if reply.__class__ is not Error:
@@ -149,7 +149,7 @@ class Outgoing:
     # -- the commit
 
     def write(self) -> None:
-        """Before the commit, in its transaction. Raises StoreError."""
+        """Write the stream in the commit's transaction, just before it. Raises StoreError."""
         effects = self._effects
         states.settle(self._keyspace, effects)
         if not effects.requests and not self._owed:
@@ -179,7 +179,7 @@ class Outgoing:
         self._writing.clear()
 
     def failed(self) -> None:
-        """It is not: what is in no transaction of keys is said with the next one."""
+        """Note that the commit failed: what is in no transaction of keys is said with the next one."""
         self._writing.clear()
         self.has_written = False
         self._owed += self._messages
@@ -188,7 +188,7 @@ class Outgoing:
             self._keyspace.agenda.later |= KEYS
 
     def forget(self, session_id: int) -> None:
-        """The session is gone."""
+        """Forget a session that is gone."""
         self.writers.pop(session_id, None)
         self._writing.pop(session_id, None)
 

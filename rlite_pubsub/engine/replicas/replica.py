@@ -87,22 +87,22 @@ class Replica:
         return self.session.address.rpartition(":")[0].strip("[]").encode()
 
     def join(self, history: bytes) -> None:
-        """Its offsets are in this history."""
+        """Note that its offsets are in this history."""
         self.history = history
 
     def begin_file(self) -> None:
-        """A process sends it a file."""
+        """Note that a process sends it a file."""
         self.state = SENDING
 
     def end_file(self, sent: int, *, is_marked: bool) -> None:
-        """It was sent the file, which has all up to this offset."""
+        """Note that it was sent the file, which has everything up to this offset."""
         self.sent = sent
         self.waits_for_word = is_marked
         if not is_marked:
             self.state = ONLINE
 
     def go_on_from(self, offset: int) -> None:
-        """It has all up to here."""
+        """Note that it has everything up to here."""
         self.sent = self.acknowledged = offset
         self.state = ONLINE
 
@@ -117,12 +117,12 @@ class Replica:
         return was_asked
 
     def has_sent(self, size: int, *, asks: bool) -> None:
-        """It was sent so much more; `asks`: with a request to acknowledge."""
+        """Note that it was sent so much more; `asks`: with a request to acknowledge."""
         self.sent += size
         self.was_asked = self.was_asked or asks
 
     def fall_behind(self, since: float | None) -> None:
-        """It is far behind since then; None: it is not."""
+        """Note since when it has been far behind; None: it is not."""
         self.behind_since = since
 
     def record(self, now_ms: int, most_bytes: int, subscriber: int) -> ReplicaRecord:

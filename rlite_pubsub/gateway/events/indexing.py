@@ -42,7 +42,7 @@ class Indexing:
         self._is_sweeping = False
 
     def note(self) -> None:
-        """The topic has changed."""
+        """Note that the topic has changed."""
         if self._is_asleep and not self._is_over:
             self._is_asleep = False
             self._call_later(REST_SECONDS, self._work)

@@ -60,7 +60,7 @@ class ChannelStreams:
         self._listeners: set[ChannelListener] = set()
 
     def close(self) -> None:
-        """Every stream ends."""
+        """End every stream."""
         for listener in list(self._listeners):
             listener.close_now()
 

@@ -98,13 +98,13 @@ class Streams:
         self.sent_bytes = 0
 
     def note(self) -> None:
-        """The topic has changed, and that is committed."""
+        """Note that the topic has changed, and that the change is committed."""
         self._version += 1
         self._events.changed()
         self._wake()
 
     def close(self) -> None:
-        """Every stream ends as soon as its peer lets it; readers come back to the next server."""
+        """End every stream as soon as its peer lets it; readers come back to the next server."""
         self._is_over = True
         if self._timer is not None:
             self._timer.cancel()

@@ -40,7 +40,7 @@ class TopicStreams:
         self._open: dict[Form, _Open] = {}
 
     def close(self) -> None:
-        """Every stream ends."""
+        """End every stream."""
         for each in self._open.values():
             each.streams.close()
 

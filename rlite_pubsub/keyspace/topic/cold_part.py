@@ -41,11 +41,11 @@ class ColdPart:
             cold_blocks.put_state(txn, self._topic.number, self.state)
 
     def change(self, **fields: object) -> None:
-        """The state is another one. The caller marks the topic as changed."""
+        """Change the state. The caller marks the topic as changed."""
         self._become(self.state._replace(**fields))  # type: ignore[arg-type]
 
     def begin(self, sealed_to: Id) -> None:
-        """There is nothing in it."""
+        """Begin with nothing in it."""
         self._become(ColdState(sealed_to))
 
     def _become(self, state: ColdState) -> None:

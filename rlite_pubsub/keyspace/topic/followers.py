@@ -177,13 +177,13 @@ class Followers:
                 self._end(key)
 
     def forget(self, session: Follower) -> None:
-        """The session is gone."""
+        """Forget a session that is gone."""
         self._stalled.discard(session)
         for key in list(session.follows or ()):
             self.leave(session, key)
 
     def note(self, key: Key) -> None:
-        """This key has changed."""
+        """Note that this key has changed."""
         if key in self._follows or key in self._listeners:
             self._note(key)
 

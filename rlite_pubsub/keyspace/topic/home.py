@@ -51,17 +51,17 @@ class Home(ShelfOwner, Protocol):
         """Bring what was changed into the open transaction, so that walks over the store see it."""
 
     def changed(self, record: Record) -> None:
-        """It was changed."""
+        """Note that it has changed."""
 
     def appended(self, record: Record, count: int = 0) -> None:
-        """It was changed, and has so many more entries: wake the clients that are blocked on it."""
+        """Note that it has changed, and has `count` more entries: wake the clients that are blocked on it."""
 
     def keep(self, record: Record) -> None:
-        """It was changed, but not for WATCH."""
+        """Note that it has changed, but not for WATCH."""
 
 
 class Keeper(Protocol):
-    """Retention, as far as a topic tells it something."""
+    """The part of retention that a topic talks to."""
 
     def schedule(self, txn: Txn, topic: Topic) -> None:
         """It is being written."""
@@ -73,11 +73,11 @@ class Keeper(Protocol):
         """Return the rules for appended entries."""
 
     def copy(self, source: Topic, target: Topic) -> None:
-        """A new topic is to be kept as another one."""
+        """Keep a new topic as another one is kept."""
 
 
 class Attached(Protocol):
     """The part of a topic that others keep with it: its groups."""
 
     def settle(self, txn: Txn) -> None:
-        """The topic is being written: write what has changed."""
+        """Write what has changed: the topic is being written."""

@@ -66,7 +66,7 @@ class HotLog:
         return gone
 
     def drop(self) -> None:
-        """Its topic is removed: nothing more is to be written."""
+        """Forget what is to be written, since the topic is removed."""
         self.ids, self.entries, self.to_trim = [], [], 0
 
     def forget_tail(self) -> None:

@@ -160,7 +160,7 @@ class Nodes:
     # -- removing
 
     def pop_first(self) -> None:
-        """The first node has been removed."""
+        """Forget the first node, which has been removed."""
         del self.known[0]
         self._packed = None
 

@@ -68,5 +68,5 @@ class Stretches:
             stretch.topic.append_all(stretch.first, entries)
 
     def forget(self) -> None:
-        """Nothing of it was done."""
+        """Forget it: nothing of it was done."""
         self.open.clear()

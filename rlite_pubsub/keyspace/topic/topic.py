@@ -204,7 +204,7 @@ class Topic(Record):
         return self._keyspace.reading()
 
     def drop(self, txn: Txn) -> None:
-        """It is removed: its entries and groups are garbage."""
+        """Make its entries and groups garbage: it is removed."""
         self._hot.drop()
         garbage.add(txn, garbage.TOPIC, self.number)
         is_small = self.length <= _SMALL_CHUNKS and not self.group_count and not self.has_cold
@@ -267,7 +267,7 @@ class Topic(Record):
         self._keyspace.appended(self, count)
 
     def signal(self) -> None:
-        """It has changed: wake the clients that are blocked on it."""
+        """Wake the clients that are blocked on it: it has changed."""
         self._keyspace.appended(self)
 
     def wake(self) -> None:
@@ -566,7 +566,7 @@ class Topic(Record):
         return removed
 
     def _drop_cold_part(self, txn: Txn) -> None:
-        """Without a block it is none."""
+        """Drop the cold part if it has no block."""
         if self.cold.first_block is None:
             self.cold.write(txn)
             self.has_cold, self._cold = False, None
@@ -590,7 +590,7 @@ class Topic(Record):
         return self.last_group
 
     def discount_group(self) -> None:
-        """It has one group less."""
+        """Count one group less."""
         self.group_count -= 1
 
     def stored_groups(self, txn: Txn) -> Iterator[GroupRecord]:

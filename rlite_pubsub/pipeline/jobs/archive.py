@@ -5,7 +5,7 @@
 The topic is a real column, too: the folder's name is percent-encoded by Spark, and cut with a digest where it would be
 too long for a file system.
 
-Promise: each entry is there once, for every reader of the folder, Spark or not. A batch is written aside and then moved,
+Promise: every entry is there once, for all readers of it, Spark or not. A batch is written aside and then moved,
 under names that say which batch it is; a batch that is done again after a crash first removes what it had moved before.
 Where a query goes on is in its checkpoint: do not share one folder between two checkpoints of the same topics.
 """

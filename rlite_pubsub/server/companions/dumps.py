@@ -71,7 +71,7 @@ class Dumps:
                 sending.done(int(said) if said and sending.process.returncode == 0 else None)
 
     def stop(self) -> None:
-        """The server ends: what is under way is cut off."""
+        """Cut off what is under way: the server ends."""
         for sending in self._under_way:
             sending.process.kill()
             sending.process.wait()
