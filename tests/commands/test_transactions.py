@@ -6,6 +6,9 @@ import pytest
 from recorded_session import House, RecordedSession
 
 from rlite_pubsub.keyspace.keyspace import Keyspace
+from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.errors import StoreBusy
+from rlite_pubsub.storage.turn import Turn
 
 OK = b"+OK\r\n"
 QUEUED = b"+QUEUED\r\n"
@@ -154,3 +157,53 @@ def test_another_process_s_change_of_other_keys_spoils_nothing(
     elsewhere.put_string(1, b"k", b"1")
     assert elsewhere.end_turn() is None
     assert session.do("EXEC") == b"*1\r\n+OK\r\n"
+
+
+def test_another_process_s_change_while_exec_waits_to_write_spoils_the_transaction(
+    house: House, session: RecordedSession, elsewhere: Keyspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has looked at a snapshot before."""
+    session.do("SET", "k", "1")
+    begun(session, "k")
+    begin = house.data.begin
+
+    def begin_behind_the_other(turn: Turn, *, write: bool) -> Txn:
+        if write:
+            monkeypatch.undo()
+            elsewhere.put_string(0, b"k", b"2")
+            assert elsewhere.end_turn() is None
+        return begin(turn, write=write)
+
+    monkeypatch.setattr(house.data, "begin", begin_behind_the_other)
+    assert session.do("EXEC") == SPOILT
+    assert session.do("EXISTS", "result") == b":0\r\n"
+
+
+def test_another_process_s_change_when_the_turn_gives_way_spoils_the_transaction(
+    house: House, session: RecordedSession, elsewhere: Keyspace
+) -> None:
+    for words in (["SET", "k", "1"], ["WATCH", "k"], ["MULTI"], ["SET", "result", "done"]):
+        session.waiting.append([word.encode() for word in words])
+    session.resume()
+    house.data.read(lambda txn: None)  # somebody needs a transaction in the turn's midst
+    elsewhere.put_string(0, b"k", b"2")
+    assert elsewhere.end_turn() is None
+    assert session.do("EXEC").endswith(SPOILT)
+
+
+def test_a_store_that_cannot_be_written_fails_a_transaction_that_watches_as_a_whole(
+    house: House, session: RecordedSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = house.data.begin
+
+    def begin_later(turn: Turn, *, write: bool) -> Txn:
+        if write:
+            monkeypatch.undo()
+            raise StoreBusy(house.data.path, "of this test")
+        return begin(turn, write=write)
+
+    begun(session, "k")
+    monkeypatch.setattr(house.data, "begin", begin_later)
+    assert b"of this test" in session.do("EXEC")
+    assert session.do("EXISTS", "result") == b":0\r\n"
+    assert session.do("EXEC") == b"-ERR EXEC without MULTI\r\n"

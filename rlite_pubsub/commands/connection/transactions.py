@@ -71,12 +71,15 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     transaction = session.transaction
     if transaction is None:
         raise CommandError(b"ERR EXEC without MULTI")
+    watching = session.engine.watching
     if session.watched:
-        session.engine.watching.check(session, keyspace_of(session))
-    cas_broken = session.cas_broken
-    if not transaction.aborted and not cas_broken:
+        watching.check(session, keyspace_of(session))
+    if not transaction.aborted and not session.cas_broken:
         _rehearse(session, transaction.queue)
         _check_writers(session, transaction.queue)
+        if session.watched:  # again: others may have written until it was our turn to write, and can't any more
+            watching.check(session, keyspace_of(session))
+    cas_broken = session.cas_broken
     session.discard()
     if transaction.aborted:
         return Error(errors.EXEC_ABORTED)
@@ -107,7 +110,7 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _check_writers(session: CommandSession, queue: list[tuple[Command, list[bytes]]]) -> None:
     """Law 9: a transaction that has begun waits for nobody, so what it will write must be writable; and from here on
-    nobody else writes keys, up to the turn's end. Raises StoreHeld."""
+    nobody else writes keys, up to the turn's end. Raises StoreHeld; StoreError if the transaction watches keys."""
     hub = session.hub
     writes = any("write" in queued.flags or _MAY_WRITE <= queued.flags for queued, _ in queue)
     if any(queued.group == "pubsub" for queued, _ in queue):
@@ -122,6 +125,9 @@ def _check_writers(session: CommandSession, queue: list[tuple[Command, list[byte
         except StoreHeld:
             raise
         except StoreError:
+            if session.watched:  # it cannot be told whether what they have read still holds
+                session.discard()
+                raise
             return  # the first of them meets it again, and says so
 
 
