@@ -75,7 +75,7 @@ class Run:
         self.tails = tails
 
     def commands(self) -> list[list[bytes]]:
-        """The same requests, one by one."""
+        """Return the same requests, one by one."""
         return [[*self.head, tail[tail.index(b"\r\n") + 2 :]] for tail in self.tails]
 
 
@@ -88,7 +88,7 @@ class BatchReader:
         self._reader = hiredis.Reader(notEnoughData=_NO_MORE)
 
     def read(self, data: bytes) -> tuple[list[list[bytes]], int] | None:
-        """The requests that `data` begins with, and how many of its bytes they took.
+        """Return the requests that `data` begins with, and how many of its bytes they took.
 
         `data` must begin where a request begins. None where the exact parser must look.
         """

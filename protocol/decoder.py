@@ -34,7 +34,7 @@ def told_apart(reply: bytes) -> Reply:
 
 
 def _decode(data: bytes, at: int) -> tuple[Reply, int]:
-    """The reply that begins there, and where it ends."""
+    """Return the reply that begins there, and where it ends."""
     end = data.index(b"\r\n", at)
     kind, text = data[at : at + 1], data[at + 1 : end]
     end += 2

@@ -37,12 +37,12 @@ _NO_NEWLINES: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
 def bulk(text: bytes) -> bytes:
-    """A bulk string; the same in both versions."""
+    """Return a bulk string; the same in both versions."""
     return b"$%d\r\n%b\r\n" % (len(text), text)
 
 
 def bulk_array(elements: list[bytes] | tuple[bytes, ...], header: bytes | None = None) -> bytes:
-    """An array of bulk strings; the same in both versions. With a header it is another aggregate of them."""
+    """Return an array of bulk strings; the same in both versions. With a header it is another aggregate of them."""
     texts = elements if isinstance(elements, list) else list(elements)
     if header is None:
         header = b"*%d\r\n" % len(texts)
@@ -65,12 +65,12 @@ def bulk_array(elements: list[bytes] | tuple[bytes, ...], header: bytes | None =
 
 
 def integer(number: int) -> bytes:
-    """An integer; the same in both versions."""
+    """Return an integer; the same in both versions."""
     return b":%d\r\n" % number
 
 
 def error(text: bytes) -> bytes:
-    """An error line. Newlines in it become spaces: it may quote the peer, who must not forge a reply."""
+    """Return an error line. Newlines in it become spaces: it may quote the peer, who must not forge a reply."""
     return b"-%b\r\n" % text.strip(b"\r\n").translate(_NO_NEWLINES)
 
 
@@ -84,7 +84,7 @@ def double(number: float) -> bytes:
 
 
 def encode(reply: Reply, protocol: int) -> bytes:
-    """The whole reply in the given version of the protocol, 2 or 3."""
+    """Return the whole reply in the given version of the protocol, 2 or 3."""
     if reply is _OK:
         return b"+OK\r\n"
     kind = type(reply)

@@ -57,7 +57,7 @@ CLUSTER_DISABLED = b"ERR This instance has cluster support disabled"
 
 
 def c_string(text: bytes) -> bytes:
-    """The part of `text` that C's %s prints: it ends at the first NUL."""
+    """Return the part of `text` that C's %s prints: it ends at the first NUL."""
     return text.split(b"\0", 1)[0]
 
 

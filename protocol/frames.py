@@ -24,7 +24,7 @@ def frames(data: bytes) -> Iterator[bytes]:
 
 
 def elements(frame: bytes, limit: int) -> list[bytes]:
-    """The first elements of an aggregate, as text, as long as they are bulk strings or integers."""
+    """Return the first elements of an aggregate, as text, as long as they are bulk strings or integers."""
     line_end = frame.index(b"\r\n")
     at = line_end + 2
     found: list[bytes] = []
@@ -78,7 +78,7 @@ class Frames:
         self._pending = 1  # and so many elements are to come
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The replies that are complete with it. Raises ValueError for what is not a reply."""
+        """Return the replies that are complete with it. Raises ValueError for what is not a reply."""
         self._parts.append(data)
         self._missing -= len(data)
         if self._missing > 0:

@@ -31,7 +31,7 @@ _BACKSLASH, _BRACKET, _DASH = b"\\]-"
 
 
 def read_class(pattern: bytes, at: int, nocase: bool) -> tuple[int, int]:
-    """The set of bytes of the class whose `[` stands before `at`, and where the pattern goes on."""
+    """Return the set of bytes of the class whose `[` stands before `at`, and where the pattern goes on."""
     end = len(pattern)
     negated = pattern.startswith(b"^", at)
     at += negated
@@ -54,7 +54,7 @@ def read_class(pattern: bytes, at: int, nocase: bool) -> tuple[int, int]:
 
 
 def _range(first: int, last: int, nocase: bool) -> int:
-    """The set of bytes from first to last, or last to first, in the order of C's signed char."""
+    """Return the set of bytes from first to last, or last to first, in the order of C's signed char."""
     low, high = sorted((first ^ 0x80, last ^ 0x80))
     if not nocase:
         biased = _run(low, high)
@@ -79,7 +79,7 @@ def _lowered(byte: int) -> int:
 
 
 def fold(byte_set: int) -> int:
-    """The set with both cases of its letters."""
+    """Return the set with both cases of its letters."""
     letters = byte_set & _LETTERS
     return byte_set | (letters & _UPPER) << 32 | (letters >> 32) & _UPPER
 
@@ -132,7 +132,7 @@ class Segment:
         return True
 
     def find(self, name: bytes, start: int, end: int) -> int:
-        """The leftmost place in name[start:end] where the segment stands whole, or -1."""
+        """Return the leftmost place in name[start:end] where the segment stands whole, or -1."""
         last = end - self._length
         if self._anchor:
             before, after = self._anchor_offset, self._anchor_offset + len(self._anchor)
@@ -153,7 +153,7 @@ class Segment:
         return -1
 
     def _find_by_positions(self, name: bytes, start: int, stop: int) -> int:
-        """The leftmost fitting place of start..stop-1, found for all of them at once.
+        """Return the leftmost fitting place of start..stop-1, found for all of them at once.
 
         Bit i of `left` is the place start+i; each byte of the segment strikes out those where the name has another."""
         window = name[start : stop + self._length - 1]
@@ -256,7 +256,7 @@ class Glob:
 
 
 def _split(pattern: bytes, nocase: bool) -> list[bytes | Segment]:
-    """The pattern's segments: one more than it has (runs of) stars, the first and last may be empty."""
+    """Return the pattern's segments: one more than it has (runs of) stars, the first and last may be empty."""
     segments: list[bytes | Segment] = []
     parts: list[Part] = []
     literal: list[bytes] = []
@@ -314,7 +314,7 @@ def _literal(part: Part) -> bytes:
 
 
 def _positions(name: bytes, byte_set: int) -> int:
-    """The places of the name that hold a byte of the set: bit i stands for name[i]."""
+    """Return the places of the name that hold a byte of the set: bit i stands for name[i]."""
     # Base 2 is read in linear time and has no limit on its digits.
     table = format(byte_set, "0256b").encode()[::-1]
     return int(name.translate(table)[::-1], 2)

@@ -11,7 +11,7 @@ _ODD = (b'"', b"'", b"\v", b"\f")
 
 
 def split(line: bytes) -> list[bytes] | None:
-    """The words of a line that holds no NUL; None when its quotes are unbalanced."""
+    """Return the words of a line that holds no NUL; None when its quotes are unbalanced."""
     if not any(odd in line for odd in _ODD):
         return line.split()
     words: list[bytes] = []

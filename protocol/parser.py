@@ -128,7 +128,7 @@ class Parser:
         self._at = 0
 
     def next(self) -> Command | None:
-        """The next complete request, or None. Raises ProtocolError."""
+        """Return the next complete request, or None. Raises ProtocolError."""
         if self._parts is not None:
             return None
         if self._args and not self._missing:  # its last argument was a large one
@@ -208,7 +208,7 @@ class Parser:
         return cr if cr + 1 < len(self._buffer) else -1
 
     def _number(self, end: int) -> int | None:
-        """The canonical decimal between the type byte and `end`; None where Redis sees no number."""
+        """Return the canonical decimal between the type byte and `end`; None where Redis sees no number."""
         digits = self._buffer[self._at + 1 : end]
         if not _NUMBER.fullmatch(digits):
             return None

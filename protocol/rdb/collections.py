@@ -34,7 +34,7 @@ _INTSET_SIZES = (2, 4, 8)
 
 
 def pack_list(elements: Iterable[bytes]) -> bytes:
-    """The type of a list and the list."""
+    """Return the type of a list and the list."""
     nodes = [envelope.length(_LISTPACK) + envelope.string(node) for node in _nodes(elements)]
     return bytes((LIST_NODES,)) + envelope.length(len(nodes)) + b"".join(nodes)
 
@@ -54,12 +54,12 @@ def _nodes(elements: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def pack_set(members: Sequence[bytes]) -> bytes:
-    """The type of a set and the set."""
+    """Return the type of a set and the set."""
     return bytes((SET,)) + envelope.length(len(members)) + b"".join(map(envelope.string, members))
 
 
 def pack_intset(members: Sequence[bytes]) -> bytes:
-    """The type of a set of integers and the set; they are in order."""
+    """Return the type of a set of integers and the set; they are in order."""
     numbers = list(map(int, members))
     largest = max(-numbers[0] - 1, numbers[-1])
     size = next(size for size in _INTSET_SIZES if largest < 1 << 8 * size - 1)
@@ -72,7 +72,7 @@ def pack_intset(members: Sequence[bytes]) -> bytes:
 
 
 def read_list(kind: int, reader: PayloadReader) -> list[bytes]:
-    """The elements, in order. Raises Malformed."""
+    """Return the elements, in order. Raises Malformed."""
     elements = list(reader.each(_list_elements(kind, reader)))
     if not elements:
         raise Malformed("a list without elements")
@@ -103,7 +103,7 @@ def _node_elements(reader: PayloadReader) -> Iterator[bytes]:
 
 
 def read_set(kind: int, reader: PayloadReader) -> list[bytes]:
-    """The members. Raises Malformed."""
+    """Return the members. Raises Malformed."""
     members = list(reader.each(_members(kind, reader)))
     if not members or len(set(members)) != len(members):
         raise Malformed("a set without members, or with one twice")

@@ -27,7 +27,7 @@ _TABLE = [_row(byte) for byte in range(256)]
 
 
 def crc64(data: bytes) -> int:
-    """The sum of these bytes."""
+    """Return the sum of these bytes."""
     if len(data) * 8 > _FOLDED_BITS:
         data = _folded(data)
     crc = 0
@@ -55,7 +55,7 @@ class RunningSum:
             self._sum_up()
 
     def value(self) -> int:
-        """The sum of all that came."""
+        """Return the sum of all that came."""
         self._sum_up()
         return self._crc
 

@@ -34,7 +34,7 @@ _PACKED = 0xC3
 
 
 def seal(body: bytes, version: int = VERSION) -> bytes:
-    """A type and a value, with what stands behind them."""
+    """Return a type and a value, with what stands behind them."""
     body += version.to_bytes(2, "little")
     return body + _SUM.pack(crc64(body))
 
@@ -55,7 +55,7 @@ def is_sealed(payload: bytes) -> bool:
 
 
 def length(number: int) -> bytes:
-    """A length, or any other integer of 64 bits without a sign."""
+    """Return a length, or any other integer of 64 bits without a sign."""
     if number < 1 << 6:
         return bytes((number,))
     if number < 1 << 14:
@@ -66,7 +66,7 @@ def length(number: int) -> bytes:
 
 
 def string(text: bytes) -> bytes:
-    """A string; as an integer, if it spells one of 32 bits."""
+    """Return a string; as an integer, if it spells one of 32 bits."""
     if 0 < len(text) <= 11 and _INTEGER.fullmatch(text) is not None:
         number = int(text)
         for head, size in _INTEGER_BYTES.items():
@@ -76,7 +76,7 @@ def string(text: bytes) -> bytes:
 
 
 def milliseconds(time_ms: int) -> bytes:
-    """A time."""
+    """Return a time."""
     return _MILLISECONDS.pack(time_ms)
 
 
@@ -110,7 +110,7 @@ class PayloadReader:
             yield element
 
     def take(self, size: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         end = self._at + size
         if end > len(self._data):
             raise Malformed("a value that ends too early")
@@ -122,7 +122,7 @@ class PayloadReader:
         return self.take(1)[0]
 
     def length(self) -> int:
-        """A length, or any other integer of 64 bits without a sign."""
+        """Return a length, or any other integer of 64 bits without a sign."""
         return self._length(self.byte())
 
     def _length(self, head: int) -> int:
@@ -153,7 +153,7 @@ class PayloadReader:
         return self.take(self._length(head))
 
     def milliseconds(self) -> int:
-        """A time: not before 1970."""
+        """Return a time: not before 1970."""
         time_ms: int = _MILLISECONDS.unpack(self.take(_MILLISECONDS.size))[0]
         if time_ms < 0:
             raise Malformed("a time before all times")

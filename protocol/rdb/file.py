@@ -114,7 +114,7 @@ class StreamReader(PayloadReader):
         return taken
 
     def take_sum(self) -> int:
-        """The sum that stands behind all that was read, 0 if it is right or not given."""
+        """Return the sum that stands behind all that was read, 0 if it is right or not given."""
         summed = self._sum.value()
         given: int = _SUM.unpack(self.take(_SUM.size))[0]
         return given and given ^ summed

@@ -211,7 +211,7 @@ class Feed:
         self.session.send(b"".join(parts))
 
     def _encode(self, form: Form, tails: list[bytes]) -> list[bytes]:
-        """The messages of a letter as they are said."""
+        """Return the messages of a letter as they are said."""
         return [Audience(form).encode(tails)]
 
     def _next(self, txn: Txn) -> tuple[list[LostMessages], list[Letter], bool, int]:

@@ -63,7 +63,7 @@ class Lifetimes:
         self._store.routes.announce(moved, patterns=False)
 
     def find_or_make(self, name: bytes, wanted: Wanted) -> tuple[Durable, bool]:
-        """The one of this name, seen now; and whether its limits are news to publishers. Raises StoreError."""
+        """Return the one of this name, seen now; and whether its limits are news to publishers. Raises StoreError."""
         self._end_expiry(name)
         return self._store.data.write(lambda txn: self._found_or_made(txn, name, wanted))
 

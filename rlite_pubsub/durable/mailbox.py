@@ -266,7 +266,7 @@ def is_over(txn: Txn, durable: Durable, after_sequence: int) -> bool:
 
 
 def _pieces(tails: list[bytes], size_bytes: int) -> Iterator[list[bytes]]:
-    """The messages, in their order, in letters of about this size."""
+    """Yield the messages, in their order, in letters of about this size."""
     piece: list[bytes] = []
     piece_bytes = 0
     for tail in tails:

@@ -61,7 +61,7 @@ class DurableRoutes:
         return tuple((durable, forms.pack_forms(tuple(matched))) for durable, matched in found.items())
 
     def held(self, kind: Kind) -> list[bytes]:
-        """All names of a kind that any of them holds. Raises StoreError."""
+        """Return all names of a kind that any of them holds. Raises StoreError."""
         database = receivers.DATABASES[kind.database]
         return self._data.read(lambda txn: receivers.distinct_names(txn, database)) if self.any else []
 

@@ -78,11 +78,11 @@ class AsyncStoreConnection(UnixDomainSocketConnection):
         return await super().read_response(disable_decoding, timeout, **options)
 
     def pack_command(self, *args: Any) -> list[list[bytes]]:  # type: ignore[override]
-        """A turn with one request."""
+        """Return a turn with one request."""
         return [request_of(self.encoder, args)]
 
     def pack_commands(self, commands: Iterable[Iterable[Any]]) -> list[list[bytes]]:  # type: ignore[override]
-        """A turn with all of them."""
+        """Return a turn with all of them."""
         return [request_of(self.encoder, tuple(args)) for args in commands]
 
 
@@ -119,7 +119,7 @@ class Redis(redis.asyncio.Redis):
 
     @classmethod
     def from_url(cls: type[R], url: str, **options: Any) -> R:  # type: ignore[override]
-        """A client for `rlite:///absolute/path?db=0&decode_responses=True`; the URL goes before the keywords."""
+        """Return a client for `rlite:///absolute/path?db=0&decode_responses=True`; the URL goes before the keywords."""
         return cls(**{**options, **options_of(url)})
 
     def publish(self, channel: Any, message: Any, **options: Any) -> Awaitable[Any]:
@@ -171,7 +171,7 @@ class Redis(redis.asyncio.Redis):
 
 
 def _new_pool(path: str | os.PathLike[str] | None, db: int, options: dict[str, Any]) -> ConnectionPool:
-    """A pool with the options that redis-py would give it: they are taken from a client for a unix socket."""
+    """Return a pool with the options that redis-py would give it: they are taken from a client for a unix socket."""
     if path is None:
         raise TypeError("the path of the store's folder is missing")
     store_options = StoreOptions.taken_from(options)

@@ -52,7 +52,7 @@ class Redis(redis.Redis):
 
     @classmethod
     def from_url(cls: type[R], url: str, **options: Any) -> R:
-        """A client for `rlite:///absolute/path?db=0&decode_responses=True`; the URL goes before the keywords."""
+        """Return a client for `rlite:///absolute/path?db=0&decode_responses=True`; the URL goes before the keywords."""
         from rlite_pubsub.embedded.options import options_of
 
         return cls(**{**options, **options_of(url)})
@@ -122,7 +122,7 @@ class Redis(redis.Redis):
 
 
 def pool_of(path: str | os.PathLike[str] | None, db: int, options: dict[str, Any]) -> ConnectionPool:
-    """A pool with the options that redis-py would give it: they are taken from a client for a unix socket."""
+    """Return a pool with the options that redis-py would give it: they are taken from a client for a unix socket."""
     if path is None:
         raise TypeError("the path of the store's folder is missing")
     from rlite_pubsub.embedded.connection import Pool, StoreConnection

@@ -162,7 +162,7 @@ class Pool(ConnectionPool):
     """redis-py's pool, which knows a short way to an idle connection and back."""
 
     def take(self) -> StoreConnection | None:
-        """The connection that `get_connection` would hand out, if there is nothing to do about it."""
+        """Return the connection that `get_connection` would hand out, if there is nothing to do about it."""
         is_observed = _observers is not None and _observers.get_provider_manager() is not None
         if is_observed or self.pid != os.getpid() or getattr(self, "cache", None) is not None:
             return None

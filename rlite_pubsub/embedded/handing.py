@@ -232,5 +232,5 @@ class Handing:
 
 
 def handed_feed(durable: Durable, session: Session) -> Feed:
-    """The feed of a session in this process."""
+    """Return the feed of a session in this process."""
     return HandedFeed(durable, session)

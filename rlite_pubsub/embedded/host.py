@@ -173,7 +173,7 @@ class Host:
     # -- sessions
 
     def begin_session(self) -> EmbeddedSession:
-        """A new client."""
+        """Return the session of a new client."""
         with self.lock:
             session = self._commands().begin_session()
             self.short_way = self._commands().allows_short_way
@@ -338,7 +338,7 @@ class Host:
                 self._shut()
 
     def patience_s(self) -> float:
-        """The longest wait without calling `look`."""
+        """Return the longest wait without calling `look`."""
         return min(BOUND_SECONDS, self.timers.next_s())
 
     def _close_run(self) -> None:
@@ -357,7 +357,7 @@ class Host:
         self._in_turn = False
 
     def _refusal(self, failure: StoreError) -> Exception:
-        """The error that a connection would have read."""
+        """Return the error that a connection would have read."""
         text = self._commands().refused(failure).decode()
         error: Exception = BaseParser.parse_error(text)  # type: ignore[no-untyped-call]
         return error

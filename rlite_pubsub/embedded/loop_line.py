@@ -32,7 +32,7 @@ class BellWatch:
 
     @classmethod
     def of(cls, host: Host) -> BellWatch:
-        """The one of this host in the running loop."""
+        """Return the one of this host in the running loop."""
         loop = asyncio.get_running_loop()
         watches = _watches.setdefault(loop, {})
         watch = watches.get(host)

@@ -73,7 +73,7 @@ class StoreOptions(NamedTuple):
         return cls(quota_bytes, settings["appendfsync"].decode() if "appendfsync" in given else None)
 
     def open(self, folder: Any) -> Store:
-        """The store, with these options if nobody in this process has it open yet. Raises StoreError."""
+        """Open the store, with these options if nobody in this process has it open yet. Raises StoreError."""
         return Store.open(
             folder, quota_bytes=self.quota_bytes or UNLIMITED_QUOTA_BYTES, durability=self.durability or "everysec"
         )

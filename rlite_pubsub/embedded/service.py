@@ -88,7 +88,7 @@ class Service:
                 session.rouse()
 
     def begin_session(self) -> EmbeddedSession:
-        """A new client."""
+        """Return the session of a new client."""
         session = EmbeddedSession(self.engine, self._turns, self.handing, self.execute_all)
         self.engine.sessions[session.id] = session
         self.engine.stats.connections_received += 1
@@ -100,7 +100,7 @@ class Service:
         self.hub.forget(session)
 
     def sessions(self) -> list[EmbeddedSession]:
-        """All there are."""
+        """Return all sessions."""
         return [session for session in self.engine.sessions.values() if isinstance(session, EmbeddedSession)]
 
     def execute_all(self, session: EmbeddedSession, requests: list[list[bytes]]) -> None:
@@ -191,7 +191,7 @@ class Service:
         self.engine.stats.count_calls(_PUBLISH, count, nanoseconds // 1000)
 
     def refused(self, failure: StoreError) -> bytes:
-        """The text of a PUBLISH's error, counted as such."""
+        """Return the text of a PUBLISH's error, counted as such."""
         text = unwritten(failure)
         self.engine.stats.count_call(_PUBLISH, 0, failed=True)
         self.engine.stats.count_error(text)

@@ -74,7 +74,7 @@ def of_consumer(group: Group, consumer: Consumer, start: Id = entry_ids.MIN) -> 
 
 
 def deliver_again(group: Group, consumer: Consumer, start: Id, count: int, now_ms: int) -> list[Pending]:
-    """The consumer's own pending entries from `start` on, at most `count` (0: all), delivered once more."""
+    """Return the consumer's own pending entries from `start` on, at most `count` (0: all), delivered once more."""
     found = []
     for item in of_consumer(group, consumer, start):
         found.append(item)

@@ -63,7 +63,7 @@ def bury(group: Group, spent: list[tuple[bytes, int]]) -> None:
 
 
 def entry_with(entry_id: Id, entry: bytes, origin: tuple[bytes, ...]) -> bytes:
-    """The same entry under another id, and with fields that say where it comes from."""
+    """Return the same entry under another id, and with fields that say where it comes from."""
     id_at = entry.index(b"\r\n", len(b"*2\r\n$")) + 2
     words_at = entry.index(b"\r\n", id_at) + 2
     values_at = entry.index(b"\r\n", words_at) + 2
@@ -74,7 +74,7 @@ def entry_with(entry_id: Id, entry: bytes, origin: tuple[bytes, ...]) -> bytes:
 
 
 def _grave(group: Group) -> Topic | None:
-    """The topic for dead letters, made if necessary; None if none is named, or its name is another key's."""
+    """Return the topic for dead letters, made if necessary; None if none is named, or its name is another key's."""
     name = group.settings.dead_letter
     topic = group.topic
     if not name:

@@ -107,7 +107,7 @@ class Group:
     # -- consumers
 
     def consumer(self, name: bytes) -> Consumer | None:
-        """The consumer of this name."""
+        """Return the consumer of this name."""
         consumer = self._by_name.get(name)
         if consumer is None and not self._is_complete:
             txn = self.topic.keyspace.reading()
@@ -116,7 +116,7 @@ class Group:
         return consumer
 
     def numbered(self, number: int) -> Consumer:
-        """The consumer that pending entries name."""
+        """Return the consumer that pending entries name."""
         try:
             return self._by_number[number]
         except KeyError:
@@ -130,7 +130,7 @@ class Group:
         return consumer
 
     def consumers(self) -> list[Consumer]:
-        """All of them, by name."""
+        """Return all consumers, by name."""
         if not self._is_complete:
             for record in consumers.of_group(self.topic.keyspace.reading(), self.topic.number, self.number):
                 if record.number not in self._by_number:
@@ -139,7 +139,7 @@ class Group:
         return [self._by_name[name] for name in sorted(self._by_name)]
 
     def create_consumer(self, name: bytes) -> Consumer:
-        """A new one; the name is free."""
+        """Create a consumer; the name is free."""
         keyspace = self.topic.keyspace
         self.last_consumer += 1
         self.consumer_count += 1
@@ -204,7 +204,7 @@ class Group:
     # -- when something of it is to be done
 
     def due_ms(self) -> int:
-        """The earliest time."""
+        """Return the earliest time."""
         if self._due_ms is None:
             row = deadlines.group_row(self.topic.keyspace.reading(), self.topic.number, self.number)
             self._due_ms = deadlines.NEVER if row is None else row.due_ms
@@ -307,7 +307,7 @@ def _known(topic: Topic) -> dict[bytes, Group]:
 
 
 def group_of(topic: Topic, name: bytes) -> Group | None:
-    """The topic's group of this name."""
+    """Return the topic's group of this name."""
     if not topic.group_count:
         return None
     known = _known(topic)
@@ -320,7 +320,7 @@ def group_of(topic: Topic, name: bytes) -> Group | None:
 
 
 def create(topic: Topic, name: bytes, last_id: Id, entries_read: int | None) -> Group:
-    """A new group; the name is free."""
+    """Create a group; the name is free."""
     record = GroupRecord(name, topic.count_group(), last_id, progress.kept(entries_read), 0, 0, 0, GroupSettings())
     group = _known(topic)[name] = Group(topic, record)
     groups.put(topic.keyspace.writing(), topic.number, record)

@@ -70,7 +70,7 @@ def look_behind(topic: Topic, after: Id, entries_read: int | None, count: int | 
 
 
 def read_on(topic: Topic, entries_read: int | None, packed_ids: bytes) -> int | None:
-    """The count after these ids, the next ones of the topic, were delivered."""
+    """Return the count after these ids, the next ones of the topic, were delivered."""
     start = entry_ids.unpack(packed_ids)
     if entries_read is not None and not hole_ahead(topic, start):
         return entries_read + len(packed_ids) // entry_ids.BYTES

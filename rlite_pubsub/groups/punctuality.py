@@ -83,7 +83,7 @@ def _tend(part: Part, topic: Topic, deadline: deadlines.Deadline, now_ms: int) -
 
 
 def _topic(part: Part, number: int) -> Topic | None:
-    """The topic of this number, to be changed; None if it is gone."""
+    """Return the topic of this number, to be changed; None if it is gone."""
     txn = part.writing()
     row = deadlines.topic_row(txn, number)
     stored = key_records.get(txn, row.place) if row is not None else None

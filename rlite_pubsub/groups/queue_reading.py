@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def create(queue: Topic, name: bytes, after: Id) -> Group:
-    """A subscriber that reads what is behind this id; its name is free."""
+    """Create a subscriber that reads what comes after this id; its name is free."""
     return groups.create(queue, name, after, count_of(queue, after))
 
 

@@ -62,7 +62,7 @@ def is_any_due(group: Group, now_ms: int) -> bool:
 
 
 def next_ids(group: Group, count: int | None) -> list[bytes]:
-    """The ids that `take` would look for now, in their own order."""
+    """Return the ids that `take` would look for now, in their own order."""
     keyspace = group.topic.keyspace
     wanted: list[bytes] = []
     for one in released.due(keyspace.settle(), of_group(group), keyspace.clock_ms(), _AT_A_TIME):

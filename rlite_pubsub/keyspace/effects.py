@@ -124,7 +124,7 @@ class Effects:
             self.units.append(len(self.requests))
 
     def units_of_requests(self) -> Iterator[list[Telling]]:
-        """The requests, those together that a replica is to execute as one."""
+        """Yield the requests, those together that a replica is to execute as one."""
         begins = 0
         for ends in (*self.units, len(self.requests)):
             if ends > begins:

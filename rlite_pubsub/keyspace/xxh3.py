@@ -24,7 +24,7 @@ _HALF = Struct("<I")
 
 
 def digest(data: bytes) -> int:
-    """The XXH3 digest of `data`, of 64 bits."""
+    """Return the XXH3 digest of `data`, of 64 bits."""
     size = len(data)
     if size <= 16:
         return _tiny(data)

@@ -209,7 +209,7 @@ class Carrier:
     async def _taken(
         self, source: LinkWire, position: Position, reading: asyncio.Future[list[Any]]
     ) -> tuple[list[Entry], Position]:
-        """The next entries, when there are any, and the position before them."""
+        """Return the next entries, when there are any, and the position before them."""
         while True:
             info, found, chains = await reading
             for reply in (chains, found):
@@ -298,7 +298,7 @@ class Carrier:
         return [[b"XADD", there, id, *words] for id, words in entries]
 
     def _own(self, entries: list[Entry], origins: Origins) -> list[Request]:
-        """Those that do not come from the target, and are not there yet; each says where it was appended."""
+        """Return those that do not come from the target, and are not there yet; each says where it was appended."""
         leg = self.leg
         here = b"%b/%b" % (leg.source, leg.name)
         back = leg.target + b"/"

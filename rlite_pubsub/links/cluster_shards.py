@@ -255,7 +255,7 @@ class ClusterShards:
 
 
 def _marker_names() -> list[bytes]:
-    """A name in each slot."""
+    """Return a name in each slot."""
     found: dict[int, bytes] = {}
     number = 0
     while len(found) < SLOTS:

@@ -52,7 +52,7 @@ class Envelope(NamedTuple):
 
 
 def pack(envelopes: Iterable[Envelope]) -> bytes:
-    """A frame of messages."""
+    """Return a frame of messages."""
     parts = [_HEAD.pack(VERSION, DATA)]
     for origin, number, hops, kind, entry, born, channel, payload, told in envelopes:
         if told:
@@ -66,7 +66,7 @@ def pack(envelopes: Iterable[Envelope]) -> bytes:
 
 
 def unpack(frame: bytes) -> Iterator[Envelope]:
-    """The messages of a frame of kind DATA. Raises BadFrame."""
+    """Yield the messages of a frame of kind DATA. Raises BadFrame."""
     at, end = _HEAD.size, len(frame)
     while at < end:
         try:
@@ -92,7 +92,7 @@ def unpack(frame: bytes) -> Iterator[Envelope]:
 
 
 def said(kind: int, **words: Any) -> bytes:
-    """A frame of another kind. Names are text here, a character for each byte."""
+    """Return a frame of another kind. Names are text here, a character for each byte."""
     return _HEAD.pack(VERSION, kind) + json.dumps(words).encode()
 
 

@@ -90,7 +90,7 @@ class Held:
         (names.add if is_held else names.discard)(name)
 
     def _find_first(self, channel: bytes) -> bytes:
-        """The pattern by which it is heard; nobody's name where it is subscribed to itself, or not at all."""
+        """Return the pattern by which it is heard; nobody's name where it is subscribed to itself, or not at all."""
         if len(self._first) >= _FIRSTS_KEPT:
             self._first.clear()
         first = _NOBODY

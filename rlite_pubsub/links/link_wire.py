@@ -150,7 +150,7 @@ class LinkWire:
         return self._task
 
     def send(self, requests: list[Request]) -> asyncio.Future[list[Any]]:
-        """Their replies, in order; an error is among them as an exception. Raises ConnectionError."""
+        """Send requests; return their replies, in order, an error as an exception. Raises ConnectionError."""
         if self._failure is not None:
             raise ConnectionError(str(self._failure)) from self._failure
         future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
@@ -163,7 +163,7 @@ class LinkWire:
         self.stream.write(requests)
 
     async def ask(self, *request: bytes) -> Any:
-        """The reply to one request. Raises what the other side answers, and ConnectionError."""
+        """Send one request; return its reply. Raises what the other side answers, and ConnectionError."""
         (reply,) = await self.send([list(request)])
         if isinstance(reply, Exception):
             raise reply

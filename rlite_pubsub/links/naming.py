@@ -25,7 +25,7 @@ class Naming:
         return name[len(self._prefix) :] if name.startswith(self._prefix) else None
 
     def wanted_there(self, wanted: Name) -> Name:
-        """A name, or a pattern, as it is to be subscribed to there."""
+        """Return a name, or a pattern, as it is to be subscribed to there."""
         kind, name = wanted
         return kind, (self._escaped if kind == PATTERNS.index else self._prefix) + name
 

@@ -32,7 +32,7 @@ _ORIGIN_OF: Final = b"origin:"
 
 
 def parsed(text: bytes) -> Id:
-    """An entry's id. Raises ValueError."""
+    """Return an entry's id. Raises ValueError."""
     milliseconds, _, number = text.partition(b"-")
     return int(milliseconds), int(number or 0)
 
@@ -72,7 +72,7 @@ class Position(NamedTuple):
 
 
 def stores_in(values: Iterable[bytes]) -> set[bytes]:
-    """All stores that the entries of a topic come through."""
+    """Return all stores that the entries of a topic come through."""
     return {store for value in values for store in value.split(b" ")[4:]}
 
 

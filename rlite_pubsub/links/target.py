@@ -54,7 +54,7 @@ def tag_of(name: bytes) -> bytes:
 
 
 def tag_in(slot: int) -> bytes:
-    """A text of digits that has this slot."""
+    """Return a text of digits that has this slot."""
     return _tags()[slot]
 
 

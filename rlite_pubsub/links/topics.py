@@ -64,7 +64,7 @@ class Topics:
             await here.close()
 
     async def _found(self, where: LinkWire, is_out: bool) -> list[bytes]:
-        """Their names at the source."""
+        """Return their names at the source."""
         naming, found = self._naming, []
         for glob in self._globs:
             if glob.exact:
@@ -77,7 +77,7 @@ class Topics:
         return [name for name in found if not name.endswith(EPHEMERAL)]
 
     async def _walk_nodes(self, pattern: bytes) -> list[bytes]:
-        """All topics of a cluster whose names match."""
+        """Return all topics of a cluster whose names match."""
         found = []
         for address in sorted(set((await self._target.owners()).values())):
             wire = await self._target.open(name=f"link:{self._definition.name}", at=address)
@@ -116,7 +116,7 @@ class Topics:
 
 
 async def _walk(wire: LinkWire, pattern: bytes) -> list[bytes]:
-    """All topics whose names match."""
+    """Return all topics whose names match."""
     cursor, found = b"0", []
     while True:
         reply: Any = await wire.ask(

@@ -205,7 +205,7 @@ class Loss:
 
 
 def _channel(frame: bytes, protocol: int) -> bytes | None:
-    """The channel of a message; None for a reply."""
+    """Return the channel of a message; None for a reply."""
     if not (frame.startswith(b">") or (protocol == 2 and frame.startswith(b"*"))):
         return None
     parts = elements(frame, 3)

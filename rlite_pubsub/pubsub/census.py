@@ -100,7 +100,7 @@ class CensusEntry:
 def census(
     store: Store, depth: Depth = _SHALLOW, known: Mapping[int, dict[str, int]] | None = None
 ) -> list[CensusEntry]:
-    """All who have joined, the oldest first, then the durable ones by name. Raises StoreError.
+    """Return all who have joined, the oldest first, then the durable ones by name. Raises StoreError.
 
     `known` has the counts of names of those that need not be counted.
     """

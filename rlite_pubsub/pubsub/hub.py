@@ -342,7 +342,7 @@ class Hub:
                     arrears.gaps += 1
 
     def _holding(self) -> dict[Session, None]:
-        """All who hold any name."""
+        """Return all who hold any name."""
         every = [holders for kind in KINDS for holders in self.holders[kind.index].values()]
         return {session: None for holders in every for session in holders}
 
@@ -397,7 +397,7 @@ class Hub:
         self.agenda.due |= stages.OUTBOXES if framing is None else stages.OUTBOXES | stages.SPILL
 
     def _audiences_here(self, kind: Kind, name: bytes) -> list[Audience]:
-        """The sessions of this process that receive a message to `name`."""
+        """Return the sessions of this process that receive a message to `name`."""
         holders = self.holders[kind.index].get(name)
         matches: list[tuple[bytes, Iterable[Session]]] = []
         if kind is CHANNELS and len(self.patterns):
@@ -600,7 +600,7 @@ class Hub:
         return here + self.neighbours.session_count(kind, name)
 
     def held_everywhere(self, kind: Kind) -> Iterable[bytes]:
-        """All names of a kind that some session of any process holds. Raises StoreError."""
+        """Return all names of a kind that some session of any process holds. Raises StoreError."""
         self.look_around()
         here = self.holders[kind.index]
         if self.neighbours is None or not self.neighbours.any:

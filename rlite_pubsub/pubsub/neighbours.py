@@ -37,7 +37,7 @@ class DurableNeighbours(Protocol):
         """Return the receivers of a message to this name, each with its forms (packed). Raises StoreError."""
 
     def held(self, kind: Kind) -> list[bytes]:
-        """All names of a kind that any of them holds. Raises StoreError."""
+        """Return all names of a kind that any of them holds. Raises StoreError."""
 
     def count(self, kind: Kind, name: bytes) -> int:
         """Return how many of them hold a name. Raises StoreError."""
@@ -102,7 +102,7 @@ class Neighbours:
         return found
 
     def held(self, kind: Kind) -> list[bytes]:
-        """All names of a kind that anybody else holds. Raises StoreError."""
+        """Return all names of a kind that anybody else holds. Raises StoreError."""
         own = self._own()
         database = receivers.DATABASES[kind.database]
         every = self._live.read(lambda txn: receivers.receivers(txn, database))

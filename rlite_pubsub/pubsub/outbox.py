@@ -202,13 +202,13 @@ class TakenOutbox(Outbox):
         return parts
 
     def take_one(self) -> bytes:
-        """The oldest part of the inbox, which must hold one."""
+        """Return the oldest part of the inbox, which must hold one."""
         part = self.inbox.popleft()
         self.inbox_bytes -= len(part)
         return part
 
     def take_from_backlog(self, reader: Reader) -> list[bytes]:
-        """The next of what did not go into the inbox. The inbox must be empty."""
+        """Return the next of what did not go into the inbox. The inbox must be empty."""
         backlog = self.backlog
         if backlog is None:
             return []

@@ -112,7 +112,7 @@ class PatternIndex:
         return self._grams.get(cut) if isinstance(cut, int) else self._ends.get(cut)
 
     def matching(self, channel: bytes) -> list[bytes]:
-        """The patterns that match, in the order in which they were added."""
+        """Return the patterns that match, in the order in which they were added."""
         found = [entry for bucket in self._buckets(channel) for entry in bucket.values() if entry.glob.matches(channel)]
         if len(found) > 1:
             found.sort(key=attrgetter("serial"))

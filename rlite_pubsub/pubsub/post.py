@@ -469,13 +469,13 @@ def _put(outgoing: list[tuple[Route, list[bytes]]], route: Route, tails: list[by
 
 
 def _hosts(txn: Txn, durables: set[int]) -> set[int]:
-    """The processes to which these durable subscribers are attached."""
+    """Return the processes to which these durable subscribers are attached."""
     found = [attachments.get(txn, durable) for durable in durables]
     return {attachment.subscriber for attachment in found if attachment is not None}
 
 
 def tails_of(run: MessageRun) -> list[bytes]:
-    """The messages of a run, each `<length>\\r\\n<payload>`."""
+    """Return the messages of a run, each `<length>\\r\\n<payload>`."""
     split = split_run(run.body, b"$")
     if split is not None and split[1] == len(run.body):
         return split[0]

@@ -49,7 +49,7 @@ def publish(hub: Hub, kind: Kind, name: bytes, tails: list[bytes], aside: bool =
 
 
 def _without_dead(hub: Hub, kind: Kind, name: bytes, route: Route) -> Route:
-    """The route, without processes that have died meanwhile: they are not counted. Raises StoreError."""
+    """Return the route, without processes that have died meanwhile: they are not counted. Raises StoreError."""
     if route.address is None or hub.post is None or not hub.post.reap_unheard(route.address):
         return route
     hub.look_around()

@@ -88,7 +88,7 @@ def _erase_slice(txn: Txn, subscriber: int) -> tuple[int, bool]:
 
 
 def _traces(store: Store) -> set[int]:
-    """All subscribers that the store or its folder shows, alive or not."""
+    """Return all subscribers that the store or its folder shows, alive or not."""
     try:
         files = os.listdir(store.subscribers_folder)
     except OSError as error:

@@ -32,7 +32,7 @@ class RouteCache:
         self._old: dict[bytes, Route] = {}
 
     def get(self, name: bytes) -> Route | None:
-        """A route that was put; it is young again."""
+        """Return a route that was put; it is young again."""
         route = self.young.get(name)
         if route is None and (route := self._old.get(name)) is not None:
             self.put(name, route)
@@ -66,7 +66,7 @@ Form = tuple[bytes, ...]
 
 
 def frame(protocol: int, *parts: bytes) -> bytes:
-    """The beginning of a message, up to its payload's length."""
+    """Return the beginning of a message, up to its payload's length."""
     header = (b"*%d\r\n" if protocol == 2 else b">%d\r\n") % (len(parts) + 1)
     return header + b"".join([bulk(part) for part in parts]) + b"$"
 
@@ -81,7 +81,7 @@ class Audience:
         self.sessions: list[Session] = []
 
     def encode(self, tails: list[bytes]) -> bytes:
-        """The run as this audience's sessions read it. Each tail is `<length>\\r\\n<payload>`."""
+        """Return the run as this audience's sessions read it. Each tail is `<length>\\r\\n<payload>`."""
         form = self.form
         if len(form) == 1:
             prefix = form[0]

@@ -90,7 +90,7 @@ class Session:
         return len(self.names[SHARDS.index])
 
     def count_of(self, kind: Kind) -> int:
-        """The number that a confirmation of this kind reports."""
+        """Return the number that a confirmation of this kind reports."""
         return self.shard_count if kind is SHARDS else self.name_count
 
     @property

@@ -380,7 +380,7 @@ class Replicas:
     # -- what is known of all of them
 
     def records(self) -> list[ReplicaRecord]:
-        """Those of all processes, the first that came first; our own as they are now. Raises StoreError."""
+        """Return those of all processes, the first that came first; our own as they are now. Raises StoreError."""
         if not self._outgoing.is_on and not self._replicas:
             return []
         now_ms = self._clock_ms()

@@ -13,7 +13,7 @@ from rlite_pubsub.storage.topics.entry_ids import PART_MAX, Id
 
 
 def next_id(last: Id, now_ms: int, count: int = 1) -> Id | None:
-    """The first of `count` ids behind the last one, all of one millisecond; None: there are not so many left."""
+    """Return the first of `count` ids behind the last one, all of one millisecond; None: there are not so many left."""
     ms, seq = last
     if now_ms > ms:
         return now_ms, 0
@@ -23,7 +23,7 @@ def next_id(last: Id, now_ms: int, count: int = 1) -> Id | None:
 
 
 def encode_entry(entry_id: Id, fields: Sequence[bytes]) -> bytes:
-    """An entry as XRANGE sends it: an array of its id and the array of its fields and values."""
+    """Return an entry as XRANGE sends it: an array of its id and the array of its fields and values."""
     text = b"%d-%d" % entry_id
     return b"*2\r\n$%d\r\n%b\r\n%b" % (len(text), text, bulk_array(tuple(fields)))
 

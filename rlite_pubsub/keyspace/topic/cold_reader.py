@@ -40,7 +40,7 @@ class ShelfOwner(Protocol):
     def clock_ms(self) -> int: ...
 
     def reading(self) -> Txn:
-        """The turn's transaction."""
+        """Return the turn's transaction."""
 
 
 class Sealed(Protocol):
@@ -89,7 +89,7 @@ class ColdReader:
         return shelf
 
     def _blocks(self, txn: Txn, low: Id, high: Id) -> Iterator[BlockInfo]:
-        """The blocks that may hold something from `low` to `high`."""
+        """Yield the blocks that may hold something from `low` to `high`."""
         last = self._last_block
         if last is not None and last.first <= low <= last.last:
             yield last
@@ -164,7 +164,7 @@ class ColdReader:
         yield from _read(self._shelf(), self._groups_backward(txn, low, high), parts, limit, newest=True)
 
     def _groups(self, txn: Txn, low: Id, high: Id) -> Iterator[Place]:
-        """The row groups that may hold something from `low` to `high`."""
+        """Yield the row groups that may hold something from `low` to `high`."""
         for block in self._blocks(txn, low, high):
             for number in range(_place(block, low), len(block.groups)):
                 if block.groups[number].first > high:
@@ -172,7 +172,7 @@ class ColdReader:
                 yield block, number
 
     def _groups_backward(self, txn: Txn, low: Id, high: Id) -> Iterator[Place]:
-        """The same, last to first."""
+        """Yield the same, last to first."""
         for block in cold_blocks.backward(txn, self._topic.number, high):
             for number in range(len(block.groups) - 1, -1, -1):
                 if block.groups[number].last < low:
@@ -204,7 +204,7 @@ class ColdReader:
         yield from _pieces(chunk, start, stop)
 
     def find(self, txn: Txn, ids: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Those of these ids (packed, in order) that there are entries of, with these. Raises ColdMiss."""
+        """Return those of these ids (packed, in order) that there are entries of, with these. Raises ColdMiss."""
         low, high = self._clipped(entry_ids.MIN, entry_ids.MAX)
         found: dict[bytes, bytes] = {}
         missing: list[Place] = []
@@ -240,7 +240,7 @@ class ColdReader:
         return found
 
     def first_id(self, txn: Txn) -> Id:
-        """The lowest id there is. Raises ColdMiss only where entries of the first block are gone."""
+        """Return the lowest id there is. Raises ColdMiss only where entries of the first block are gone."""
         block = cold_blocks.first(txn, self._topic.number)
         assert block is not None
         if self.state.first_live == block.count and block.last <= self.state.sealed_to:
@@ -287,7 +287,7 @@ def _read(
 
 
 def _place(block: BlockInfo, low: Id) -> int:
-    """The first row group that may hold ids from `low` on."""
+    """Return the first row group that may hold ids from `low` on."""
     return bisect_left(block.groups, low, key=_last_of)
 
 

@@ -112,7 +112,7 @@ class Shelf:
             self.may_miss = before
 
     def get(self, block: BlockInfo, number: int) -> Chunk | None:
-        """A row group, if it is here. Raises ColdUnreadable."""
+        """Return a row group, if it is here. Raises ColdUnreadable."""
         key = _key(block, number)
         held = self._held.pop(key, None)
         if held is not None:

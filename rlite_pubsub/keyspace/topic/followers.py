@@ -236,7 +236,7 @@ class Followers:
         return False
 
     def _offsets(self, key: Key, topic: Topic) -> dict[Id, list[Follow]]:
-        """The followers that take more, by what they have had."""
+        """Return the followers that take more, by what they have had."""
         offsets: dict[Id, list[Follow]] = {}
         for follow in self._follows.get(key, ()):
             if not follow.session.takes_more:

@@ -20,10 +20,10 @@ class Directory(Protocol):
     """The keys of all parts of the keyspace, by their names."""
 
     def for_change(self, database: int, name: bytes) -> Record | None:
-        """A key, to be changed."""
+        """Return a key, to be changed."""
 
     def create_topic(self, database: int, name: bytes) -> Topic:
-        """A new one under a name that is free."""
+        """Create a topic under a name that is free."""
 
 
 class Home(ShelfOwner, Protocol):
@@ -45,7 +45,7 @@ class Home(ShelfOwner, Protocol):
     def effects(self) -> Effects | None: ...
 
     def writing(self) -> Txn:
-        """The turn's transaction, which writes from now on. Raises StoreError."""
+        """Return the turn's transaction, which writes from now on. Raises StoreError."""
 
     def settle(self) -> Txn:
         """Bring what was changed into the open transaction, so that walks over the store see it."""

@@ -31,13 +31,13 @@ class Once(NamedTuple):
 
 
 def once(producer: bytes, publication: bytes | None, words: tuple[bytes, ...]) -> Once:
-    """A producer's publication of a name; without one, what it consists of is its name."""
+    """Return a producer's publication of a name; without one, what it consists of is its name."""
     name = publications.digest_of_fields(words) if publication is None else publications.digest(publication)
     return Once(publications.digest(producer), name)
 
 
 def known_id(topic: Topic, wanted: Once) -> Id | None:
-    """The entry that was added for it; None: there is none, or that is too long ago."""
+    """Return the entry that was added for it; None: there is none, or that is too long ago."""
     txn = topic.keyspace.writing()
     state = publications.state(txn, topic.number)
     known = publications.find(txn, topic.number, *wanted) if state is not None else None

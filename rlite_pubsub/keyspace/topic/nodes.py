@@ -140,7 +140,7 @@ class Nodes:
         return False
 
     def first(self, limits: NodeLimits) -> StreamNode | None:
-        """The first node, with all of its entries; None without any."""
+        """Return the first node, with all of its entries; None without any."""
         if len(self.known) < 2:
             self._learn(limits, lambda: len(self.known) > 1)
         return self.known[0] if self.known else None
@@ -237,7 +237,7 @@ def _unpacked(row: tuple[int, int, int, int, int, int, int, bytes]) -> StreamNod
 
 
 def words_of(entry: bytes) -> list[bytes]:
-    """The fields and values of an entry, field after value, from the form in which it is sent."""
+    """Return the fields and values of an entry, field after value, from the form in which it is sent."""
     parts = entry.split(b"\r\n")
     count = int(parts[3][1:])
     if len(parts) == 2 * count + 5:  # otherwise some of them have newlines in them
@@ -253,7 +253,7 @@ def words_of(entry: bytes) -> list[bytes]:
 
 
 def _begun(entry_id: Id, words: list[bytes]) -> StreamNode:
-    """A node that this entry begins: its fields are written as the node's, its values as the entry's."""
+    """Return a node that this entry begins: its fields are written as the node's, its values as the entry's."""
     count = len(words) // 2
     size = _EMPTY_LISTPACK_BYTES + integer_bytes(count) + _ZERO_BYTES
     size += 3 * _ZERO_BYTES + integer_bytes(count + 3) + sum(map(text_bytes, words))

@@ -244,7 +244,7 @@ class Retention:
         return count, "more" if count < topic.length else "enough"
 
     def _topic_at(self, place: bytes, number: int) -> Topic | None:
-        """The topic of this number, to be changed, if its key is still there."""
+        """Return the topic of this number, to be changed, if its key is still there."""
         keyspace = self._keyspace
         txn = keyspace.settle()
         stored = key_records.get(txn, place)
@@ -309,7 +309,7 @@ def _leading(chunk: Chunk, excess_bytes: int) -> int:
 
 
 def _held_from(txn: Txn, topic: Topic) -> Id | None:
-    """The first id that a group which holds may still need; None: nobody holds."""
+    """Return the first id that a group which holds may still need; None: nobody holds."""
     if not topic.group_count:
         return None
     bounds = []

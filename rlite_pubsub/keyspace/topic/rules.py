@@ -52,7 +52,7 @@ class Rules:
         return limits
 
     def pattern_of(self, name: bytes) -> bytes | None:
-        """The pattern of that rule."""
+        """Return the pattern of that rule."""
         return next((glob.pattern for glob, _ in self._globs if glob.matches(name)), None)
 
     def limits(self, own: RetentionLimits, name: bytes) -> RetentionLimits:

@@ -42,7 +42,7 @@ def hot_bytes(topic: Topic) -> int:
 
 
 def hot_from(topic: Topic) -> Id:
-    """The lowest id that can be in the hot log."""
+    """Return the lowest id that can be in the hot log."""
     if not topic.has_cold:
         return entry_ids.MIN
     return entry_ids.after(topic.cold.state.sealed_to) or entry_ids.MAX
@@ -63,7 +63,7 @@ def oldest(txn: Txn, topic: Topic, size_bytes: int) -> Iterator[Chunk]:
 
 
 def unfinished(txn: Txn, topic: Topic) -> BlockInfo | None:
-    """The block whose entries have not all left the hot log."""
+    """Return the block whose entries have not all left the hot log."""
     if not topic.has_cold:
         return None
     block = cold_blocks.last(txn, topic.number)

@@ -113,7 +113,7 @@ def _planned(keyspace: Keyspace, txn: Txn, batch: Batch, now_ms: int) -> list[_S
 
 
 def _placed(piece: StagedRows, last: Id, now_ms: int) -> tuple[Id, Id]:
-    """The ids of a piece's first and last row behind this one."""
+    """Return the ids of a piece's first and last row behind this one."""
     if piece.has_ids:
         first = entry_ids.unpack(piece.first)
         if first <= last:

@@ -289,7 +289,7 @@ class Topic(Record):
     def backward(
         self, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None
     ) -> Iterator[ChunkSlice]:
-        """The newest ones in the range, in parts from new to old; each part is in order."""
+        """Return the newest ones in the range, in parts from new to old; each part is in order."""
         if not self.length:
             return iter(())
         txn = self.settle()
@@ -300,17 +300,17 @@ class Topic(Record):
     def read(
         self, txn: Txn, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX, limit: int | None = None
     ) -> Iterator[ChunkSlice]:
-        """The entries from `start` to `end`, as this transaction sees them: chunks.between."""
+        """Return the entries from `start` to `end`, as this transaction sees them: chunks.between."""
         if self.has_cold and start <= self.cold.state.sealed_to:
             return self.cold.reader.across(txn, start, end, limit)
         return chunks.between(txn, self.number, start, end, limit)
 
     def entries(self, ids: Sequence[bytes]) -> list[bytes | None]:
-        """The entries of these ids (packed, in order), as they are sent; None for each that there is none of."""
+        """Return the entries of these ids (packed, in order), as they are sent; None for each that there is none of."""
         return self.read_all(self.settle(), ids)
 
     def read_all(self, txn: Txn, ids: Sequence[bytes]) -> list[bytes | None]:
-        """The entries of these ids, as this transaction sees them: entry_lookup.entries."""
+        """Return the entries of these ids, as this transaction sees them: entry_lookup.entries."""
         return self.cold.reader.entries(txn, ids) if self.has_cold else entry_lookup.entries(txn, self.number, ids)
 
     def has(self, entry_id: Id) -> bool:
@@ -318,7 +318,7 @@ class Topic(Record):
         return next(self.between(entry_id, entry_id), None) is not None
 
     def entry(self, entry_id: Id) -> bytes | None:
-        """The entry of this id, as XRANGE sends it."""
+        """Return the entry of this id, as XRANGE sends it."""
         part = next(self.between(entry_id, entry_id), None)
         return None if part is None else part.wire
 
@@ -594,7 +594,7 @@ class Topic(Record):
         self.group_count -= 1
 
     def stored_groups(self, txn: Txn) -> Iterator[GroupRecord]:
-        """Its groups, as they are. Change nothing meanwhile."""
+        """Return its groups, as they are. Change nothing meanwhile."""
         if self.attached is not None:
             self.attached.settle(txn)
         return groups.of_topic(txn, self.number)

@@ -282,7 +282,7 @@ class WriterLock:
         self._lmdb = _NOBODY
 
     def holder(self) -> Holder | None:
-        """The holder, or None."""
+        """Return the holder, or None."""
         if self.is_written_here:
             return _seen(self._borrower)
         if self.numbers[_OPENINGS] == self.alone:
