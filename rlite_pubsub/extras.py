@@ -19,7 +19,7 @@ def missing(what: str, extra: str) -> str:
 
 
 def how_to_install(extra: str) -> str:
-    """A command for a shell."""
+    """Return a command for a shell."""
     python = shlex.quote(sys.executable or "python3")
     pip = f"{python} -m pip" if importlib.util.find_spec("pip") is not None else f"pip --python {python}"
     return f"{pip} install {_source(extra)}"

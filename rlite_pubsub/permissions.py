@@ -24,7 +24,7 @@ def is_groups(folder: Path | str) -> bool:
 
 
 def opened(path: Path | str, flags: int) -> int:
-    """A descriptor of this file, which is created if the flags say so. Raises OSError."""
+    """Return a descriptor of this file, which is created if the flags say so. Raises OSError."""
     if flags & os.O_CREAT and not flags & os.O_EXCL:
         try:
             return os.open(path, flags & ~os.O_CREAT | os.O_CLOEXEC)

@@ -94,7 +94,7 @@ def mirror(store: Store) -> None:
 
 
 def read(target: Place, path: str, digest: str) -> bytes:
-    """A block that is in a target. Raises BackupError, PlaceFailed."""
+    """Return a block that is in a target. Raises BackupError, PlaceFailed."""
     try:
         data = target.read(path)
     except FileNotFoundError as failure:

@@ -90,7 +90,7 @@ class _Snapshot:
         self.is_begun = True
 
     def next_stretch(self) -> Runs:
-        """The one that is to be brought away: the same until `took`, and empty at the end."""
+        """Return the one that is to be brought away: the same until `took`, and empty at the end."""
         if self._next is None:
             self._next = next(self._stretches, [])
         return self._next

@@ -77,6 +77,6 @@ def snapshot_name(path: str) -> SnapshotName | None:
 
 
 def digest_in(path: str) -> str | None:
-    """The digest that a path has in it, of a piece or a block; None for any other path."""
+    """Return the digest that a path has in it, of a piece or a block; None for any other path."""
     found = _BY_DIGEST.fullmatch(path)
     return None if found is None else found["digest"]

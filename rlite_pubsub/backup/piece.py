@@ -54,7 +54,7 @@ class Content:
         return self._digest.hex()
 
     def packed(self) -> bytes:
-        """The file."""
+        """Return the file."""
         body = zlib.compress(self._body, _LEVEL)
         checksum = zlib.crc32(body, zlib.crc32(self._head))
         return b"".join((_HEAD.pack(_MAGIC, FORMAT, self._digest, len(self._head), checksum), self._head, body))

@@ -56,7 +56,7 @@ class RestoredStore(NamedTuple):
 
 
 def choose(chains: Iterable[Chain], at_ms: int | None) -> RestorePoint:
-    """The last state, or the last one up to a time. Raises NothingKept."""
+    """Return the last state, or the last one up to a time. Raises NothingKept."""
     best: tuple[int, Chain, int] | None = None
     first_ms: int | None = None
     for chain in chains:
@@ -120,7 +120,7 @@ def check_free(folder: Path) -> None:
 
 
 def _write_pages(target: BackupTarget, manifest: SnapshotManifest, choice: RestorePoint, path: Path) -> int:
-    """The commit."""
+    """Return the commit."""
     commit, meta_page = manifest.commit, manifest.meta
     wanted = [(layout.piece_of(piece.sha256), piece.sha256) for piece in manifest.pieces]
     wanted += [(change.path, "") for change in choice.changes]

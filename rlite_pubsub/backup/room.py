@@ -29,7 +29,7 @@ SNAPSHOT_PATIENCE_S = 3600.0
 
 
 def identity(store: Store) -> str:
-    """The store's id, which it has from now on; and no page is held. Raises StoreError."""
+    """Return the store's id, which it has from now on; and no page is held. Raises StoreError."""
     found = store.data.read(identities.get)
     if found is None:
         found = store.data.write(identities.settle)

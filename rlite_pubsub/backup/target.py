@@ -72,7 +72,7 @@ class BackupTarget:
     # -- what is there
 
     def chains(self) -> list[Chain]:
-        """All of them, oldest first. Raises PlaceFailed."""
+        """Return all of them, oldest first. Raises PlaceFailed."""
         found: dict[str, Chain] = {}
         for each in self.place.files(layout.SNAPSHOTS):
             snapshot = layout.snapshot_name(each.path)
@@ -85,7 +85,7 @@ class BackupTarget:
         return [found[name] for name in sorted(found)]
 
     def digests(self, folder: str) -> set[str]:
-        """The digests of the pieces, or of the blocks, that are there. Raises PlaceFailed."""
+        """Return the digests of the pieces, or of the blocks, that are there. Raises PlaceFailed."""
         return {digest for each in self.place.files(folder) if (digest := layout.digest_in(each.path)) is not None}
 
     def manifest(self, name: SnapshotName) -> SnapshotManifest:

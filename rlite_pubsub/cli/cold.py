@@ -301,7 +301,7 @@ def _append(client: Any, found: Iterator[RestoredEntries], name: bytes | None) -
 
 
 def _last_of(client: Any, topic: bytes) -> Id:
-    """The last id that a topic ever had."""
+    """Return the last id that a topic ever had."""
     from rlite_pubsub.cold.id_words import id_of
 
     if not client.exists(topic):

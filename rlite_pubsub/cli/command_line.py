@@ -93,7 +93,7 @@ def help_text() -> str:
 
 
 def parser_of(words: Iterable[str]) -> CommandParser:
-    """The command line with the options of these commands: to know a command's options is to import it."""
+    """Return the command line with the options of these commands: to know a command's options is to import it."""
     chosen = set(words)
     parser = CommandParser(prog=PROGRAM, description="What SQLite is to SQL, this is to Redis pub/sub.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

@@ -22,7 +22,7 @@ _ARG_START, _ARG_END = 47, 48
 
 
 def without_password(url: str) -> str:
-    """A URL that may be shown."""
+    """Return a URL that may be shown."""
     return _IN_QUERY.sub(r"\1***", re.sub(r"(?<=://)([^/@]*):[^/]*@", r"\1:***@", url))
 
 

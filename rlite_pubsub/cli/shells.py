@@ -60,7 +60,7 @@ def _man(arguments: argparse.Namespace) -> int:
 
 
 def _whole() -> argparse.ArgumentParser:
-    """All commands with all of their options."""
+    """Return all commands with all of their options."""
     from rlite_pubsub.cli.command_line import SUBCOMMANDS, parser_of
 
     parser = parser_of(SUBCOMMANDS)

@@ -44,7 +44,7 @@ def add_target(parser: argparse.ArgumentParser, *, may_create: bool = False) -> 
 
 
 def target_of(word: str) -> str:
-    """A folder, or a URL."""
+    """Return a folder, or a URL."""
     found = _ADDRESS.match(word)
     if found is not None and re.fullmatch(r"(:\d+)?", word[found.end() :]):
         return f"redis://{word}"
@@ -64,7 +64,7 @@ def is_server(target: str) -> bool:
 
 
 def folder_of(target: str) -> str:
-    """The folder that a target names, if it is no server."""
+    """Return the folder that a target names, if it is no server."""
     if "://" not in target:
         return target
     from rlite_pubsub.embedded.options import options_of

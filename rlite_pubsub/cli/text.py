@@ -32,7 +32,7 @@ def _escaped(character: str) -> str:
 
 
 def for_json(data: bytes) -> object:
-    """A text; `{"base64": "…"}` where it is none."""
+    """Return a text; `{"base64": "…"}` where it is none."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -50,6 +50,6 @@ def text(value: object) -> str:
 
 
 def mapping(reply: Any) -> dict[str, Any]:
-    """A map, as RESP2 and RESP3 have it."""
+    """Return a map, as RESP2 and RESP3 have it."""
     pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
     return {text(key): value for key, value in pairs}

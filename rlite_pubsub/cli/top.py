@@ -98,7 +98,7 @@ class Keyboard:
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._before)
 
     def wait(self, seconds: float) -> list[str]:
-        """The keys that are pressed; none if none is within this many seconds."""
+        """Return the keys that are pressed; none if none is within this many seconds."""
         if not self._is_there:
             time.sleep(max(0.0, seconds))
             return []

@@ -44,7 +44,7 @@ MOST_WARNINGS = 3
 
 
 def _warning_lines(warnings: list[dict[str, Any]]) -> list[str]:
-    """The first of them, the worst first; names as they are shown elsewhere."""
+    """Return the first of them, the worst first; names as they are shown elsewhere."""
     lines = []
     for each in warnings[:MOST_WARNINGS]:
         about = " of ".join(escaped(part.encode()) for part in reversed(each["subject"]))
@@ -69,7 +69,7 @@ def table_lines(table: TopTable) -> list[str]:
 
 
 def page_lines(page: TopPage) -> list[str]:
-    """All of it."""
+    """Return all of it."""
     lines = head_lines(page)
     for table in page.tables:
         lines += ["", *table_lines(table)]
@@ -116,7 +116,7 @@ class Screen(Protocol):
 
 
 def screen() -> Screen:
-    """The best there is."""
+    """Return the best there is."""
     if not sys.stdout.isatty():
         return Paper()
     try:

@@ -157,7 +157,7 @@ def bytes_text(value: float | None) -> str:
 
 
 def seconds_text(value: float | None) -> str:
-    """A span of time in short, such as 5.0s, 3m, 4h or 9d; - if it is not known."""
+    """Return a span of time in short, such as 5.0s, 3m, 4h or 9d; - if it is not known."""
     if value is None:
         return "-"
     for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):

@@ -64,7 +64,7 @@ def write(
 def _encoded(
     path: str, origin: Origin, batches: Iterable[pa.RecordBatch], sealed_ms: int, full: list[pa.RecordBatch]
 ) -> tuple[bytes, Footer]:
-    """The file's bytes, and its footer. `full` is given what its row groups hold."""
+    """Return the file's bytes, and its footer. `full` is given what its row groups hold."""
     sink = io.BytesIO()
     groups: list[GroupInfo] = []
     extents: list[GroupExtent] = []
@@ -89,7 +89,7 @@ def _encoded(
 
 
 def _full(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, in batches that each fill a row group, unless the next row is too large for it."""
+    """Yield the same rows, in batches that each fill a row group, unless the next row is too large for it."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -105,7 +105,7 @@ def _full(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch, in pieces that each fit into a row group."""
+    """Yield a batch, in pieces that each fit into a row group."""
     for start in range(0, batch.num_rows, columns.GROUP_ROWS):
         piece = batch.slice(start, columns.GROUP_ROWS)
         if piece.nbytes <= columns.GROUP_BYTES or piece.num_rows == 1:
@@ -122,13 +122,13 @@ def complete(place: Place, info: BlockInfo) -> BlockInfo:
 
 
 def read_group(place: Place, info: BlockInfo, number: int) -> Chunk:
-    """The entries of one row group, as a chunk without a key. In any thread."""
+    """Return the entries of one row group, as a chunk without a key. In any thread."""
     known = footer.known(place, info)
     return _chunk_of(info.path, known, number, _read(place, info.path, known, number))
 
 
 def read_batch(place: Place, info: BlockInfo, number: int) -> pa.RecordBatch:
-    """The same entries as columns."""
+    """Return the same entries as columns."""
     known = footer.known(place, info)
     return _batch_of(info.path, known, number, _read(place, info.path, known, number))
 
@@ -204,7 +204,7 @@ def info_of(place: Place, path: str) -> tuple[BlockInfo, Origin]:
 
 
 def _read(place: Place, path: str, known: Footer, number: int) -> bytes:
-    """A row group as it stands in the file."""
+    """Return a row group as it stands in the file."""
     start, stop = known.extents[number][:2]
     try:
         data = place.read(path, start, stop - start)
@@ -239,7 +239,7 @@ def _batch_of(
 def _decoded(
     known: Footer, number: int, data: bytes | memoryview, names: Sequence[str] = tuple(columns.SCHEMA.names)
 ) -> pa.RecordBatch:
-    """The columns of a row group whose bytes are known to be those that were written."""
+    """Return the columns of a row group whose bytes are known to be those that were written."""
     source = pa.PythonFile(_Window(data, known.extents[number].start), mode="r")
     file = pq.ParquetFile(source, metadata=known.parquet, pre_buffer=False)
     table = file.read_row_group(number, columns=list(names), use_threads=False)

@@ -88,7 +88,7 @@ def _verified(place: Place, origin: Origin, known: BlockInfo) -> Checked:
 
 
 def _alone(place: Place, path: str, kind: str, reason: str) -> Checked:
-    """A block that only speaks for itself."""
+    """Return a block that only speaks for itself."""
     try:
         info, origin = block.info_of(place, path)
     except ColdError as failure:

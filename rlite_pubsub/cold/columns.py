@@ -66,7 +66,7 @@ def as_unsigned(number: int) -> int:
 
 
 def to_batch(values: Iterable[bytes | Chunk | ChunkSlice], topic: bytes) -> pa.RecordBatch:
-    """The entries of chunks' values, or of parts of chunks, as columns. Raises EntryMalformed."""
+    """Return the entries of chunks' values, or of parts of chunks, as columns. Raises EntryMalformed."""
     ids, wires = [], []
     for value in values:
         part = Chunk(b"", value) if isinstance(value, bytes) else value
@@ -139,7 +139,7 @@ def _batch(ids: bytes, wire: bytes, topic: bytes) -> pa.RecordBatch:
 
 
 def field_lists(ids: bytes, wire: bytes, count: int, topic: bytes) -> list[list[bytes]]:
-    """The names and values of each entry."""
+    """Return the names and values of each entry."""
     reader = hiredis.Reader()
     reader.feed(b"*%d\r\n" % count)
     reader.feed(wire)
@@ -182,7 +182,7 @@ def _int64(values: array[int]) -> pa.Array:
 
 
 def to_chunk(batch: pa.RecordBatch) -> Chunk:
-    """The entries as they are sent, as one chunk without a key."""
+    """Return the entries as they are sent, as one chunk without a key."""
     count = batch.num_rows
     if not count:
         return Chunk(b"", _COUNT.pack(0))
@@ -247,19 +247,19 @@ def _planned(plan: pc.Expression, inputs: list[pa.Array]) -> pa.BinaryArray:
 
 
 def _plan_of_pair() -> pc.Expression:
-    """A name and its value."""
+    """Return a name and its value."""
     return _joined(*_sized(pc.field("0")), *_sized(pc.field("1")))
 
 
 def _plan_of_entry() -> pc.Expression:
-    """The halves of an id, how many pairs there are, and the pairs."""
+    """Return the halves of an id, how many pairs there are, and the pairs."""
     entry_id = _joined(_text(pc.field("0")), "-", _text(pc.field("1")))
     words = pc.multiply(pc.field("2"), 2)
     return _joined("*2\r\n", *_sized(entry_id), "*", _text(words), "\r\n", pc.field("3"))
 
 
 def _sized(value: pc.Expression) -> list[pc.Expression | str]:
-    """A bulk string: $5, hello."""
+    """Return a bulk string: $5, hello."""
     return ["$", _text(pc.binary_length(value)), "\r\n", value, "\r\n"]
 
 

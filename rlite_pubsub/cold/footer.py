@@ -98,7 +98,7 @@ class Footer(NamedTuple):
         return {KEY: json.dumps(said, separators=(",", ":"))}
 
     def info(self, file_bytes: int, digest: bytes) -> BlockInfo:
-        """The block, of this many bytes."""
+        """Return the block, of this many bytes."""
         return BlockInfo(
             self.path,
             self.groups[0].first,
@@ -121,7 +121,7 @@ class Footer(NamedTuple):
 
 
 def sealed(file: bytes) -> bytes:
-    """A Parquet file, with its seal before its metadata: no reader looks there."""
+    """Return a Parquet file, with its seal before its metadata: no reader looks there."""
     at = len(file) - len(_MAGIC) - _LENGTH_BYTES
     start = at - int.from_bytes(file[at : at + _LENGTH_BYTES], "little")
     view = memoryview(file)
@@ -130,7 +130,7 @@ def sealed(file: bytes) -> bytes:
 
 @lru_cache(_CACHED)
 def known(place: Place, info: BlockInfo) -> Footer:
-    """The footer of this block and of no other. It is read once for as long as it is among the last used."""
+    """Return the footer of this block and of no other. It is read once for as long as it is among the last used."""
     footer = read(place, info.path, info.file_bytes)
     if not footer.is_of(info):
         own = footer.info(0, b"")
@@ -143,7 +143,7 @@ def known(place: Place, info: BlockInfo) -> Footer:
 
 
 def read(place: Place, path: str, file_bytes: int | None = None) -> Footer:
-    """The footer of the block in this file. Raises BlockMissing, BlockDamaged, ForeignBlock, PlaceFailed."""
+    """Return the footer of the block in this file. Raises BlockMissing, BlockDamaged, ForeignBlock, PlaceFailed."""
     try:
         size = place.size(path)
         if file_bytes is not None and size != file_bytes:
@@ -167,7 +167,7 @@ def _footer_bytes(tail: bytes | memoryview, path: str) -> int:
 
 
 def parsed(tail: bytes | memoryview, path: str) -> Footer:
-    """The footer that these bytes end with."""
+    """Return the footer that these bytes end with."""
     size = _footer_bytes(tail, path)
     if size > len(tail):
         raise BlockDamaged(path, f"its metadata would have {size} bytes")

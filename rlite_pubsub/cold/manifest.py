@@ -40,7 +40,7 @@ class Manifest(NamedTuple):
 
 
 def of(origin: Origin, blocks: Iterable[BlockInfo]) -> Manifest:
-    """The manifest of these blocks."""
+    """Return the manifest of these blocks."""
     return Manifest(origin, tuple(replace(block, groups=()) for block in sorted(blocks, key=lambda block: block.first)))
 
 
@@ -69,7 +69,7 @@ def write(
 
 
 def read(place: Place, path: str) -> Manifest:
-    """The manifest in this file. Raises ManifestDamaged, also where there is none; PlaceFailed."""
+    """Return the manifest in this file. Raises ManifestDamaged, also where there is none; PlaceFailed."""
     try:
         text = place.read(path)
     except FileNotFoundError as failure:

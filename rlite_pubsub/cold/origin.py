@@ -15,5 +15,5 @@ class Origin(NamedTuple):
 
 
 def text_of(name: bytes) -> str:
-    """A topic's name in its column."""
+    """Return a topic's name in its column."""
     return name.decode(errors="backslashreplace")

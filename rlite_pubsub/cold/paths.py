@@ -25,7 +25,7 @@ _DIGEST_BYTES = 16
 
 
 def folder_name(topic: bytes) -> str:
-    """A topic's name as a folder's."""
+    """Return a topic's name as a folder's."""
     written = "".join(
         chr(byte) if byte in _PLAIN and (place or byte not in b"._") else f"%{byte:02X}"
         for place, byte in enumerate(topic)
@@ -47,5 +47,5 @@ def manifest_of(topic: bytes, number: int) -> str:
 
 
 def block_of(topic: bytes, number: int, first: Id, last: Id) -> str:
-    """A block's path."""
+    """Return a block's path."""
     return f"{folder_of(topic, number)}/{first[0]}-{first[1]}_{last[0]}-{last[1]}{SUFFIX}"

@@ -61,11 +61,11 @@ class Place(ABC):
 
     @abstractmethod
     def size(self, path: str) -> int:
-        """The size of a file."""
+        """Return the size of a file."""
 
     @abstractmethod
     def files(self, folder: str = "") -> Iterator[Found]:
-        """All files in a folder and below it, sorted; none, where there is no such folder."""
+        """Return all files in a folder and below it, sorted; none, where there is no such folder."""
 
     @abstractmethod
     def delete(self, path: str) -> None:
@@ -76,7 +76,7 @@ class Place(ABC):
         """Remove what dead writers have left; how many files that were."""
 
     def slices(self, path: str, stop: int | None = None) -> Iterator[bytes]:
-        """A file piece by piece, as a whole or up to `stop`."""
+        """Yield a file piece by piece, as a whole or up to `stop`."""
         at = 0
         while True:
             wanted = _SLICE_BYTES if stop is None else min(_SLICE_BYTES, stop - at)
@@ -88,7 +88,7 @@ class Place(ABC):
 
 
 def checked(path: str) -> str:
-    """A path that stays in its place: what is read in a manifest may be anybody's."""
+    """Return a path that stays in its place: what is read in a manifest may be anybody's."""
     parts = path.split("/")
     if not path or PurePosixPath(path).is_absolute() or any(part in ("", ".", "..") for part in parts) or "\0" in path:
         raise PlaceFailed(path, "not a path within a cold store")

@@ -104,7 +104,7 @@ def _id_texts(ms: pa.Array, seq: pa.Array) -> pa.Array:
 
 
 def _values(edges: array[int], wire: bytes, ids: pa.Array) -> tuple[bytes, pa.Array] | None:
-    """The name of the field, and the values; None where these are other entries.
+    """Return the name of the field, and the values; None where these are other entries.
 
     Each entry is cut into what stands before its value, the value, and what stands behind it."""
     name = _name(wire[: edges[1]], len(ids[0].as_py()))

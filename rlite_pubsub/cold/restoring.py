@@ -50,7 +50,7 @@ def entries_in(restored: RestoredEntries) -> Iterator[tuple[bytes, list[bytes]]]
 def entries(
     place: Place, manifest: Manifest, start: Id = entry_ids.MIN, end: Id = entry_ids.MAX
 ) -> Iterator[RestoredEntries | ColdError]:
-    """The same of one manifest."""
+    """Yield the same of one manifest."""
     for known in manifest.blocks:
         if known.last >= start and known.first <= end:
             for found in _of_block(place, known, start, end):

@@ -57,7 +57,7 @@ def survey(place: Place) -> Survey:
 
 
 def beside(path: str) -> str:
-    """The manifest in a block's folder."""
+    """Return the manifest in a block's folder."""
     return f"{path.rpartition('/')[0]}/{paths.MANIFEST}"
 
 

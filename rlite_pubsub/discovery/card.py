@@ -27,7 +27,7 @@ class ServerCard:
     """There are so many more."""
 
     def with_topics(self, names: tuple[str, ...], left_out: int) -> ServerCard:
-        """The same server, with these topics."""
+        """Return the same server, with these topics."""
         return replace(self, topics=names, topics_left_out=left_out)
 
     def to_json(self) -> str:

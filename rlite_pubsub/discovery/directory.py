@@ -33,14 +33,14 @@ def in_directory(url: str, topic: str | None = None) -> list[ServerCard]:
 
 
 def client_of(url: str) -> redis.Redis:
-    """A client that waits for a directory, but not for long. Raises ValueError."""
+    """Return a client that waits for a directory, but not for long. Raises ValueError."""
     import redis
 
     return redis.Redis.from_url(url, socket_timeout=TIMEOUT_SECONDS, socket_connect_timeout=TIMEOUT_SECONDS)
 
 
 def without_user(url: str) -> str:
-    """A URL that may be shown."""
+    """Return a URL that may be shown."""
     return re.sub(r"(?<=://)[^/]*@", "", url.partition("?")[0])
 
 

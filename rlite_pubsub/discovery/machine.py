@@ -75,7 +75,7 @@ class PostedCard:
 
 
 def on_this_machine() -> list[ServerCard]:
-    """Those that live and can be seen by this user, by store and pid."""
+    """Return those that live and can be seen by this user, by store and pid."""
     found = [card for folder in _folders() for card in _cards_in(folder)]
     return sorted(found, key=lambda card: (card.store, card.pid))
 

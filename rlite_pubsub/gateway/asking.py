@@ -90,7 +90,7 @@ class Asking:
 
 
 def plain(reply: Reply, *, is_name: bool = False) -> Any:
-    """A reply as JSON has it; the keys of its maps in snake_case, as all of the API's."""
+    """Return a reply as JSON has it; the keys of its maps in snake_case, as all of the API's."""
     if isinstance(reply, bytes):
         return event.text_of(reply) if is_name else event.value_of(reply)
     if isinstance(reply, dict):
@@ -101,7 +101,7 @@ def plain(reply: Reply, *, is_name: bool = False) -> Any:
 
 
 def key_of(field: Reply) -> str:
-    """A field of a reply as JSON's keys are written."""
+    """Return a field of a reply as JSON's keys are written."""
     return event.text_of(field).replace("-", "_") if isinstance(field, bytes) else str(field)
 
 

@@ -249,7 +249,7 @@ class ChannelsResource:
 
 
 def _said_to_late(asked: str | None, since: Id | None) -> bytes:
-    """A gap event for a reader that asks for what was published before, where nothing of it can be told."""
+    """Return a gap event for a reader that asks for what was published before, where nothing of it can be told."""
     is_past = since is not None if asked is None else asked not in LATEST
     return sse.gap({"reason": "not retained", "last_event_id": asked}) if is_past else b""
 

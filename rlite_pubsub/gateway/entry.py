@@ -52,7 +52,7 @@ def decode_binary(entry: bytes) -> tuple[bytes, bytes]:
 
 
 def fields(entry: bytes, *, is_binary: bool = False) -> dict[str, object]:
-    """An entry's fields. Of those that repeat the last one counts."""
+    """Return an entry's fields. Of those that repeat the last one counts."""
     value_of = _base64 if is_binary else event.value_of
     return {event.text_of(field): value_of(value) for field, value in event.fields_of(entry)}
 
@@ -63,7 +63,7 @@ def name(entry_id: Id) -> bytes:
 
 
 def words(content_type: str, body: bytes, *, is_base64: bool = False) -> tuple[bytes, ...]:
-    """The fields and values of what is posted. Raises Problem."""
+    """Return the fields and values of what is posted. Raises Problem."""
     if content_type in JSON_TYPES:
         return _of_object(loaded(body, "The body"), "The body")
     if is_base64:
@@ -72,7 +72,7 @@ def words(content_type: str, body: bytes, *, is_base64: bool = False) -> tuple[b
 
 
 def batch(content_type: str, body: bytes) -> list[tuple[bytes, ...]]:
-    """The entries of NDJSON, an object in each line, or of an array of JSON. Raises Problem."""
+    """Return the entries of NDJSON, an object in each line, or of an array of JSON. Raises Problem."""
     if content_type in JSON_TYPES:
         return _of_array(loaded(body, "The body"))
     found = []

@@ -282,7 +282,7 @@ class GroupsResource:
         return {"redelivered": redelivered, "gone": gone}
 
     async def _grave(self, request: Request, *words: bytes) -> bytes | None:
-        """The topic for the group's dead letters, with which the caller may do this; None: there is none. Raises
+        """Return the topic for the group's dead letters, with which the caller may do this; None: there is none. Raises
         Problem."""
         topic, name = request.target.name, request.target.group
         await self._asking.ask(request, b"topic.group", topic, name)  # which says that there is none
@@ -432,7 +432,7 @@ def _told(group: Group) -> dict[str, object]:
 
 
 def _said(body: bytes, fields: set[str]) -> tuple[list[Id] | None, tuple[bytes, ...]]:
-    """The ids (None: all), and the words of a delay. Raises Problem."""
+    """Return the ids (None: all), and the words of a delay. Raises Problem."""
     said = entry.loaded(body, "The body") if body.strip() else {}
     if not isinstance(said, dict) or said.keys() - fields:
         known = " and ".join(f"`{name}`" for name in sorted(fields))
@@ -472,7 +472,7 @@ def _oldest_by_consumer(group: Group, now_ms: int) -> dict[str, int]:
 
 
 def _letter(id: bytes, words: list[bytes], topic: bytes, group: bytes) -> dict[str, object] | None:
-    """A dead letter as JSON; None: it is another group's."""
+    """Return a dead letter as JSON; None: it is another group's."""
     fields = dict(zip(words[::2], words[1::2], strict=True))
     whence, whose, entry_id, deliveries = (fields.pop(name, b"") for name in dead_letters.FIELDS)
     if (whence, whose) != (topic, group) or not entry.IS_ID.fullmatch(entry_id.decode(errors="replace")):

@@ -73,7 +73,7 @@ class History:
         self._count = min(self._count + 1, KEPT)
 
     def told(self) -> dict[str, list[float | None]]:
-        """A list for each field, the oldest first; None where it was not known."""
+        """Return a list for each field, the oldest first; None where it was not known."""
         start = (self._next - self._count) % KEPT
         order = [(start + number) % KEPT for number in range(self._count)]
         return {name: [_known(column[at]) for at in order] for name, column in self._columns.items()}

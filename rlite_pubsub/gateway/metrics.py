@@ -170,7 +170,7 @@ class Metrics:
         self._lag_timer = loop.call_at(wanted, measure)
 
     def take_worst_lag(self) -> float:
-        """The longest lag, in seconds, since this was asked last."""
+        """Return the longest lag, in seconds, since this was asked last."""
         worst, self._worst_lag = self._worst_lag, 0.0
         return worst
 
@@ -182,7 +182,7 @@ class Metrics:
     # -- the figures
 
     def text(self) -> bytes:
-        """All of it."""
+        """Return all of it."""
         return generate_latest(self._registry)
 
     def describe(self) -> list[Metric]:
@@ -312,7 +312,7 @@ class NamedLines:
         return True
 
     def collect(self) -> Iterator[Metric]:
-        """All of them."""
+        """Yield all of them."""
         yield from self.families.values()
         about = f"How many have no rlite_{self._what}_* of their own."
         yield GaugeMetricFamily(f"rlite_{self._what}_untold", about, self.untold)

@@ -58,7 +58,7 @@ def _id(word: str) -> Id:
 
 
 def _place(word: str) -> Id:
-    """An id, or the time of one."""
+    """Return an id, or the time of one."""
     if word == "latest":
         return entry_ids.MAX
     if word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS:
@@ -68,7 +68,7 @@ def _place(word: str) -> Id:
 
 
 def _since(word: str) -> Id:
-    """The place in front of the first entry from this moment on."""
+    """Return the place in front of the first entry from this moment on."""
     if not _IS_SINCE.fullmatch(word):
         raise ValueError("A moment is ms since 1970, an ISO 8601 time, or an age such as 10m.")
     ms = int(word) if word.isdigit() else moment_of(word, int(time.time() * 1000), UTC)

@@ -85,7 +85,7 @@ class ChannelLayer(BaseChannelLayer):
         return await here.receive(self._key(name), channel)
 
     async def new_channel(self, prefix: str = "specific") -> str:
-        """A name that can be received on in this event loop alone, and sent to from anywhere."""
+        """Return a name that can be received on in this event loop alone, and sent to from anywhere."""
         return f"{prefix}.{self._here().name}!{uuid.uuid4().hex}"
 
     # -- groups

@@ -30,7 +30,7 @@ class Catalog(Protocol):
     """What a query asks for planning. Raises OptionRefused, and what the source of the answers raises."""
 
     def names(self) -> dict[str, bytes]:
-        """The topics that are subscribed to: text -> name. One that is named need not be there yet."""
+        """Return the topics that are subscribed to: text -> name. One that is named need not be there yet."""
 
     def extent(self, name: bytes) -> TopicExtent | None:
         """Return the extent of a topic; None if it does not exist."""
@@ -100,7 +100,7 @@ class ServerCatalog:
 
 
 def catalog(options: SourceOptions) -> Catalog:
-    """The one that these options mean. Raises OptionRefused."""
+    """Return the one that these options mean. Raises OptionRefused."""
     if options.url is not None:
         return ServerCatalog(connect(options), options)
     from rlite_pubsub.pipeline.shelf import PlaceCatalog

@@ -59,12 +59,12 @@ def make_store(options: SourceOptions) -> None:
 
 
 def ask(client: redis.Redis, *words: Any) -> Any:
-    """A command's reply. Raises what redis-py raises."""
+    """Return a command's reply. Raises what redis-py raises."""
     return client.execute_command(*words)  # type: ignore[no-untyped-call]
 
 
 def ask_for_map(client: redis.Redis, *words: Any) -> dict[bytes, Any]:
-    """The same, where the reply is a map, which lies flat in RESP2."""
+    """Return the same, where the reply is a map, which lies flat in RESP2."""
     told = ask(client, *words)
     return told if isinstance(told, dict) else dict(zip(told[::2], told[1::2], strict=True))
 

@@ -226,7 +226,7 @@ def _absolute(url: str) -> str:
 
 
 def id_of(text: str) -> Id:
-    """An id in an offset. Raises ValueError."""
+    """Return an id in an offset. Raises ValueError."""
     found = _ID.fullmatch(text)
     if found is None or max(parts := (int(found[1]), int(found[2]))) > entry_ids.PART_MAX:
         raise ValueError(f"{text!r} is not an id such as 1700000000000-0")

@@ -54,7 +54,7 @@ def _of_data(txn: Txn) -> Iterator[str]:
 
 
 def _topics(txn: Txn) -> dict[int, TopicHead]:
-    """All that somebody can reach."""
+    """Return all that somebody can reach."""
     spaces = {space.number for space in key_records.spaces(txn).values()}
     return {
         number: _head_of(owner)

@@ -223,7 +223,7 @@ class HttpPlace:
         headers: dict[str, str],
         body: bytes | None = None,
     ) -> http.client.HTTPResponse:
-        """An answer, which is 200. Raises Refused, OSError and HTTPException."""
+        """Return an answer, which is 200. Raises Refused, OSError and HTTPException."""
         connection = self._connection()
         if self._token is not None:
             headers = headers | {"Authorization": f"Bearer {self._token}"}
@@ -300,7 +300,7 @@ class EventStream:
         self._data: list[str] = []
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events that are complete with it."""
+        """Return the events that are complete with it."""
         *lines, self._rest = _LINE_END.split(self._rest + data)
         found = []
         for line in lines:

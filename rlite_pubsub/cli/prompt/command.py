@@ -68,7 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _words(arguments: argparse.Namespace) -> list[bytes]:
-    """The command. Raises CommandFailed."""
+    """Return the command. Raises CommandFailed."""
     words: list[bytes] = arguments.words
     if arguments.quoted_input:
         words = [unquoted(word) for word in words]

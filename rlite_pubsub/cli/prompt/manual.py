@@ -34,7 +34,7 @@ class Manual:
         self.groups = sorted({each.group for each in self.entries.values()})
 
     def entry_of(self, words: list[str]) -> ManualEntry | None:
-        """The command that these words begin with."""
+        """Return the command that these words begin with."""
         for size in (2, 1):
             found = self.entries.get(" ".join(words[:size]).upper())
             if found is not None and len(words) >= size:
@@ -118,7 +118,7 @@ def _tokens(argument: dict[str, Any]) -> Iterator[str]:
 
 
 def _pairs(reply: Reply) -> list[tuple[Reply, Reply]]:
-    """A map of either protocol."""
+    """Return a map of either protocol."""
     return list(reply) if isinstance(reply, Map) else list(zip(reply[::2], reply[1::2], strict=True))
 
 

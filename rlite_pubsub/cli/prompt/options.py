@@ -178,7 +178,7 @@ def _yes_or_no(word: str) -> bool:
 
 
 def unquoted(word: str | bytes) -> bytes:
-    """A word without its quotes, if it begins with one. Raises CommandFailed where they do not match."""
+    """Return a word without its quotes, if it begins with one. Raises CommandFailed where they do not match."""
     data = os.fsencode(word)
     if data[:1] not in (b'"', b"'"):
         return data

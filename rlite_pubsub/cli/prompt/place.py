@@ -86,7 +86,7 @@ def place_of(arguments: argparse.Namespace) -> Destination:
 
 
 def _at(place: Destination, target: str) -> Destination:
-    """The same, where a URL or a folder says."""
+    """Return the same, where a URL or a folder says."""
     if not is_server(target):
         return replace(place, store=folder_of(target))
     url = urlsplit(target)

@@ -163,7 +163,7 @@ class Printer:
         }[form]
 
     def text(self, request: list[bytes], reply: Reply) -> bytes:
-        """A reply to `request`, as it is printed."""
+        """Return a reply to `request`, as it is printed."""
         words = tuple(word.lower() for word in request[:2])
         is_raw = words[:1] in _RAW_COMMANDS or words in _RAW_SUBCOMMANDS
         return raw(reply) if is_raw and not isinstance(reply, Error) else self._made(reply)

@@ -24,7 +24,7 @@ _DURABILITY = {
 
 
 def banner(node: Node) -> Iterator[str]:
-    """A line for each."""
+    """Yield a line for each."""
     settings = node.settings
     built = "compiled" if is_compiled() else "pure Python"
     yield f"rlite-pubsub {__version__}, {built}, Python {sys.version.partition(' ')[0]}; speaks Redis 7.0.15"

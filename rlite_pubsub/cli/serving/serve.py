@@ -111,7 +111,7 @@ def configuration_of(args: list[str]) -> Configuration:
 
 
 def _options(words: list[bytes]) -> bytes:
-    """The flags, written as lines of a configuration file."""
+    """Return the flags, written as lines of a configuration file."""
     lines: list[list[bytes]] = []
     complete = True  # the last flag has a value, so that the next word with two dashes is a flag
     for word, following in zip(words, [*words[1:], b"--"], strict=False):

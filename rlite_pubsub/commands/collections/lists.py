@@ -17,7 +17,7 @@ _NOT_POSITIVE: Final = b"ERR value is out of range, must be positive"
 
 
 def list_of(record: Record | None) -> List | None:
-    """The list that was found, if anything was. Raises CommandError if it is something else."""
+    """Return the list that was found, if anything was. Raises CommandError if it is something else."""
     if record is None or isinstance(record, List):
         return record
     raise CommandError(WRONG_TYPE)
@@ -85,7 +85,7 @@ def drop_if_empty(session: CommandSession, found: List) -> None:
 
 
 def _place(number: int, length: int) -> int:
-    """A place counted from the end, counted from the beginning."""
+    """Return a place counted from the end, counted from the beginning."""
     return number + length if number < 0 else number
 
 

@@ -17,7 +17,7 @@ _NOT_POSITIVE: Final = b"ERR value is out of range, must be positive"
 
 
 def set_of(record: Record | None) -> Set | None:
-    """The set that was found, if anything was. Raises CommandError if it is something else."""
+    """Return the set that was found, if anything was. Raises CommandError if it is something else."""
     if record is None or isinstance(record, Set):
         return record
     raise CommandError(WRONG_TYPE)

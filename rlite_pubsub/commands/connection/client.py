@@ -105,7 +105,7 @@ container(
 
 
 def client_type(word: bytes) -> bytes:
-    """The type that a TYPE filter names, spelt in one way. Raises CommandError."""
+    """Return the type that a TYPE filter names, spelt in one way. Raises CommandError."""
     type_ = _TYPES.get(word.lower())
     if type_ is None:
         raise CommandError(b"ERR Unknown client type '%b'" % c_string(word))

@@ -70,7 +70,7 @@ class Variant:
 
 
 def radius(words: list[bytes]) -> _Shape:
-    """A radius and its unit. Raises CommandError."""
+    """Return a radius and its unit. Raises CommandError."""
     said = floating(words[0], _NO_RADIUS)
     if said < 0:
         raise CommandError(_NEGATIVE_RADIUS)

@@ -170,7 +170,7 @@ def _read_ahead(session: CommandSession, args: list[bytes], places: Places) -> N
 
 
 def _following(topic: Topic, after: Id, count: int | None) -> list[ChunkSlice]:
-    """The entries behind this one."""
+    """Return the entries behind this one."""
     start = entry_ids.after(after)
     return [] if start is None else list(topic.between(start, limit=count))
 
@@ -257,7 +257,7 @@ def wait(session: CommandSession, wanted: Reading, block_ms: int) -> Reply:
 
 
 def waited_for(record: object, name: bytes | None) -> Group:
-    """The group that somebody waits for. Raises CommandError if it is gone."""
+    """Return the group that somebody waits for. Raises CommandError if it is gone."""
     if not isinstance(record, Topic):
         raise CommandError(_KEY_GONE)
     assert name is not None

@@ -114,7 +114,7 @@ def restore(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _options(args: list[bytes]) -> tuple[set[bytes], int | None, int | None]:
-    """The words that were said, IDLETIME and FREQ."""
+    """Return the words that were said, IDLETIME and FREQ."""
     words: set[bytes] = set()
     idle_s = frequency = None
     rest = iter(args[4:])

@@ -46,7 +46,7 @@ class _Ordering(NamedTuple):
 
 
 def _read(session: CommandSession, args: list[bytes], *, may_store: bool) -> _Ordering:
-    """The options behind the key. Raises CommandError."""
+    """Return the options behind the key. Raises CommandError."""
     by: Pattern | None = None
     get: list[Pattern] = []
     target: bytes | None = None
@@ -188,7 +188,7 @@ _SKIPPED = {b"limit": 2, b"get": 1, b"by": 1}
 
 
 def _keys_of_sort(args: list[bytes]) -> list[tuple[int, KeySpec]]:
-    """The places of its keys: of several STOREs the last counts."""
+    """Return the places of its keys: of several STOREs the last counts."""
     found = [(1, _SORTED)]
     at = 2
     while at < len(args):

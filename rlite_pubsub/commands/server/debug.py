@@ -105,7 +105,7 @@ class Digest:
 
 
 def _bulks(wire: bytes) -> Iterator[bytes]:
-    """The bulk strings in arrays of them."""
+    """Yield the bulk strings in arrays of them."""
     at = 0
     while at < len(wire):
         end = wire.index(b"\r\n", at)
@@ -117,7 +117,7 @@ def _bulks(wire: bytes) -> Iterator[bytes]:
 
 
 def of_key(keyspace: Keyspace, database: int, name: bytes) -> bytes:
-    """The digest of what one key holds; zero if there is none."""
+    """Return the digest of what one key holds; zero if there is none."""
     digest = Digest()
     record = keyspace.find(database, name)
     if record is not None:
@@ -126,7 +126,7 @@ def of_key(keyspace: Keyspace, database: int, name: bytes) -> bytes:
 
 
 def of_all(keyspace: Keyspace) -> bytes:
-    """The digest of all databases."""
+    """Return the digest of all databases."""
     whole = Digest()
     for database in keyspace.databases.numbers():
         whole.mix(database.to_bytes(4, "big"))

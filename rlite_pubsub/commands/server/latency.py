@@ -60,7 +60,7 @@ _ELSEWHERE = "The server waited for its disk: put --dir on a local, faster or le
 
 
 def diagnosis(monitor: LatencyMonitor, slowlog_slower_than_us: int, now: int) -> str:
-    """A report for people."""
+    """Return a report for people."""
     if not monitor.events and not monitor.threshold_ms:
         return (
             "Latency is not being watched. CONFIG SET latency-monitor-threshold <milliseconds> starts it; what takes "

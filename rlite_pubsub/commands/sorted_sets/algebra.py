@@ -45,7 +45,7 @@ def _read(
     takes_scores: bool,
     takes_limit: bool = False,
 ) -> _Operands:
-    """The number of keys, the keys and what stands behind them. Raises CommandError."""
+    """Return the number of keys, the keys and what stands behind them. Raises CommandError."""
     count = integer(words[0])
     if count < 1:
         raise CommandError(f"ERR at least 1 input key is needed for '{name}' command".encode())

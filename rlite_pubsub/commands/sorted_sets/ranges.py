@@ -62,7 +62,7 @@ class _RangeOptions:
 def _read(
     rest: list[bytes], by: str | None, backwards: bool | None, *, stores: bool, first: bytes, last: bytes
 ) -> tuple[_RangeOptions, Range]:
-    """The options behind the bounds, and the bounds; None: an option says it. Raises CommandError."""
+    """Return the options behind the bounds, and the bounds; None: an option says it. Raises CommandError."""
     offset, most, with_scores = 0, -1, False
     may_say_by, may_say_rev = by is None, backwards is None
     at = 0

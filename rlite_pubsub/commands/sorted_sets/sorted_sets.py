@@ -26,7 +26,7 @@ _NO_OPTIONS: Final[frozenset[bytes]] = frozenset()
 
 
 def _options_of(args: list[bytes]) -> tuple[frozenset[bytes], int]:
-    """The options behind the key, and where the first score stands."""
+    """Return the options behind the key, and where the first score stands."""
     at = 2
     while at < len(args) and args[at].lower() in _OPTIONS:
         at += 1

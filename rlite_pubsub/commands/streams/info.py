@@ -21,7 +21,7 @@ from rlite_pubsub.storage.topics import entry_ids
 
 
 def _as_long(count: int | None) -> int | None:
-    """A count of 64 bits as Redis prints it: as if it had a sign."""
+    """Return a count of 64 bits as Redis prints it: as if it had a sign."""
     return None if count is None else (count + _HALF) % (2 * _HALF) - _HALF
 
 

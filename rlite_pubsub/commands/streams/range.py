@@ -100,7 +100,7 @@ def _count(args: list[bytes]) -> int | None:
 
 
 def array(parts: Iterator[ChunkSlice]) -> Encoded:
-    """The entries of these parts, in one array."""
+    """Return the entries of these parts, in one array."""
     count, pieces = 0, [b""]
     for part in parts:
         count += part.count
@@ -110,7 +110,7 @@ def array(parts: Iterator[ChunkSlice]) -> Encoded:
 
 
 def _backward(parts: Iterator[ChunkSlice]) -> Encoded:
-    """The same, the last one first."""
+    """Return the same, the last one first."""
     count, pieces = 0, [b""]
     for part in parts:
         count += part.count

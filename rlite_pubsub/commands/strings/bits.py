@@ -153,7 +153,7 @@ def _bounds(start: int, end: int, length: int) -> tuple[int, int]:
 
 
 def _first(value: bytes, bit: int, start: int, end: int) -> int:
-    """The place of the first such bit from one place to another, -1 if there is none."""
+    """Return the place of the first such bit from one place to another, -1 if there is none."""
     part = bytearray(value[start >> 3 : (end >> 3) + 1])
     before, behind = (0xFF00 >> (start & 7)) & 0xFF, 0x7F >> (end & 7)
     if bit:

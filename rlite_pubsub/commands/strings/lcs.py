@@ -61,7 +61,7 @@ def lcs(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _options(rest: list[bytes]) -> tuple[set[bytes], int]:
-    """The words that were said, and MINMATCHLEN. Raises CommandError."""
+    """Return the words that were said, and MINMATCHLEN. Raises CommandError."""
     said: set[bytes] = set()
     least = 0
     words = iter(rest)

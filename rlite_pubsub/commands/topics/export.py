@@ -100,7 +100,7 @@ def _shown(name: bytes) -> bytes:
 
 
 def value_of(part: ChunkSlice) -> bytes:
-    """A chunk's value that holds these entries alone."""
+    """Return a chunk's value that holds these entries alone."""
     chunk = part.chunk
     if part.count == chunk.count:
         return chunk.value

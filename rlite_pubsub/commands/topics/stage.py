@@ -99,7 +99,7 @@ def _attempt(text: bytes) -> int:
 
 
 def _bodies(blob: bytes) -> list[bytes]:
-    """The arrays that these bytes hold, each encoded as it is sent. Raises CommandError."""
+    """Return the arrays that these bytes hold, each encoded as it is sent. Raises CommandError."""
     parser = Parser(BatchReader(), max(len(blob), 1))
     bodies: list[bytes] = []
     for at in range(0, len(blob), _PARSED_AT_ONCE):

@@ -73,7 +73,7 @@ def topic_unsubscribe(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _after(start: bytes, topic: Topic | None) -> Id:
-    """The id behind which a session wants to begin. Raises CommandError."""
+    """Return the id behind which a session wants to begin. Raises CommandError."""
     last = topic.last_id if topic is not None else entry_ids.MIN
     if start == b"-":
         return entry_ids.MIN

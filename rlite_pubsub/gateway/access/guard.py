@@ -138,7 +138,7 @@ class Guard:
         self._visits.discard(visit)
 
     def _user(self, scope: Scope, said: Said | None) -> User:
-        """The user of a request. Raises Problem."""
+        """Return the user of a request. Raises Problem."""
         default = self._users.default
         shown = self._shown(scope) if said is None else None
         if shown is not None:
@@ -200,7 +200,7 @@ class Guard:
         self._acl_log.note(reason, b"toplevel", object, name, whence)
 
     def headers(self, scope: Scope) -> Headers:
-        """The headers that tell the browser which origins may read the answer."""
+        """Return the headers that tell the browser which origins may read the answer."""
         allowed = self._settings["http-cors-origins"]
         if not allowed:
             return []
@@ -210,7 +210,7 @@ class Guard:
         return [(b"access-control-allow-origin", origin), (b"vary", b"origin"), _EXPOSED]
 
     def preflight(self, scope: Scope) -> Headers:
-        """The answer to a browser that asks first."""
+        """Return the answer to a browser that asks first."""
         headers = self.headers(scope)
         return [*headers, *_ALLOWED] if len(headers) > 1 else headers
 

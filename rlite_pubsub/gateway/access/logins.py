@@ -44,7 +44,7 @@ class Logins:
         self._by_digest: dict[bytes, Login] = {}  # who came last is last
 
     def begin(self, user: User) -> bytes:
-        """A token for this user."""
+        """Return a token for this user."""
         token = PREFIX + secrets.token_urlsafe(32).encode()
         while len(self._by_digest) >= MOST:
             del self._by_digest[next(iter(self._by_digest))]

@@ -128,7 +128,7 @@ def _version(path: Path) -> tuple[int, int, int] | None:
 
 
 def load(path: Path) -> dict[bytes, Rights]:
-    """The rights of each token, by its digest. Raises BadTokens."""
+    """Return the rights of each token, by its digest. Raises BadTokens."""
     try:
         text = path.read_bytes()
     except OSError as failure:
@@ -240,7 +240,7 @@ class Caller(NamedTuple):
         return names.cover(words[1]) if TABLE.commands[words[0]].key_specs else names.cover_pattern(_ALL)
 
     def names(self, command: bytes, *, is_of_channels: bool = False) -> list[str]:
-        """The patterns of names that it may use this command with."""
+        """Return the patterns of names that it may use this command with."""
         if self.user is None:
             return [event.text_of(pattern) for pattern in self._names(_changes(command)).patterns]
         bit, mode = vocabulary().words[command].bit, WRITE if _changes(command) else READ

@@ -105,7 +105,7 @@ class EventsResource:
 
 
 def type_of(query: bytes) -> bytes:
-    """The type that a query names. Raises Problem."""
+    """Return the type that a query names. Raises Problem."""
     return _known_type_of(query) if len(query) <= MAX_KNOWN_BYTES else _type_of(query)
 
 

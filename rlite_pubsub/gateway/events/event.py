@@ -22,7 +22,7 @@ _PARTS = 12
 
 
 def words(type: bytes, body: bytes) -> tuple[bytes, ...]:
-    """The fields and values of an event."""
+    """Return the fields and values of an event."""
     return _TYPE, type, _BODY, body
 
 
@@ -58,7 +58,7 @@ def _foreign(entry: bytes) -> tuple[bytes, bytes]:
 
 
 def fields_of(entry: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The fields and values of `*2 $… id *n $… field $… value …`."""
+    """Return the fields and values of `*2 $… id *n $… field $… value …`."""
     at = entry.index(b"\r\n", entry.index(b"\r\n", 4) + 2) + 2
     end = entry.index(b"\r\n", at)
     found = []
@@ -72,7 +72,7 @@ def fields_of(entry: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def as_text(body: bytes) -> bytes:
-    """A body as it is sent: UTF-8."""
+    """Return a body as it is sent: UTF-8."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -85,7 +85,7 @@ def _base64(value: bytes) -> dict[str, str]:
 
 
 def text_of(field: bytes) -> str:
-    """A name, as text."""
+    """Return a name, as text."""
     return field.decode(errors="backslashreplace")
 
 

@@ -95,7 +95,7 @@ class EventLog:
         self._kept_bytes = 0
 
     def end(self) -> Id:
-        """The last id there ever was. Raises StoreError."""
+        """Return the last id there ever was. Raises StoreError."""
         return self._read(lambda _, topic: entry_ids.MIN if topic is None else topic.last_id)
 
     def loss(self, after: Id) -> LostPlace | None:
@@ -103,7 +103,7 @@ class EventLog:
         return self._read(lambda txn, topic: self._lost(txn, topic, after))
 
     def earliest(self) -> Id:
-        """The first id there is; MIN without any. Raises StoreError."""
+        """Return the first id there is; MIN without any. Raises StoreError."""
         return self._read(_first)
 
     async def next_page(self, after: Id, matcher: Matcher | None) -> LogPage:
@@ -155,7 +155,7 @@ class EventLog:
         return self._looked_through(txn, topic, after, matcher)
 
     def _rare(self, txn: Txn, topic: Topic, matcher: Matcher) -> list[bytes] | None:
-        """The digests of the types that match, if the index is the shorter way."""
+        """Return the digests of the types that match, if the index is the shorter way."""
         digests = []
         left = topic.length // RARE
         for number, each in enumerate(type_index.types(txn, topic.number)):
@@ -169,7 +169,7 @@ class EventLog:
         return digests
 
     def _looked_through(self, txn: Txn, topic: Topic, after: Id, matcher: Matcher | None) -> LogPage:
-        """The next page of all entries, or of those whose type matches."""
+        """Return the next page of all entries, or of those whose type matches."""
         start = entry_ids.after(after)
         matches = None if matcher is None else matcher.matches
         decode, name = self.form.decode, self.form.name

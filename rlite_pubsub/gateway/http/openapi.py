@@ -75,7 +75,7 @@ class OpenApi:
 
 
 def document(operations: Table, is_guarded: bool) -> dict[str, Any]:
-    """All of it. Where the server is not guarded, nobody has to say who it is."""
+    """Return all of it. Where the server is not guarded, nobody has to say who it is."""
     paths: dict[str, dict[str, Any]] = {}
     for path, methods in operations.items():
         paths[path] = {

@@ -151,12 +151,12 @@ def serves(
 
 
 def as_json(schema: Schema) -> Contents:
-    """An answer that is JSON."""
+    """Return an answer that is JSON."""
     return {"application/json": schema}
 
 
 def table(owners: Iterable[object]) -> Table:
-    """All that these answer."""
+    """Return all that these answer."""
     found: Table = {}
     for owner in owners:
         for each in vars(type(owner)).values():

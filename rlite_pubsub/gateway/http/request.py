@@ -46,7 +46,7 @@ async def tell(send: Send, problem: Problem, headers: Headers) -> None:
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
-    """The first of this name, which is in lower case."""
+    """Return the first of this name, which is in lower case."""
     for known, value in scope["headers"]:
         if known == name:
             return bytes(value)

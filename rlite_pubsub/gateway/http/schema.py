@@ -48,10 +48,10 @@ def array(of: Schema) -> Schema:
 
 
 def record(**fields: Schema) -> Schema:
-    """An object that has at least these."""
+    """Return an object that has at least these."""
     return {"type": "object", "required": list(fields), "properties": fields}
 
 
 def page(name: str, of: Schema, /, **more: Schema) -> Schema:
-    """A page of a list, and where the next one begins; null if it is the last."""
+    """Return a page of a list, and where the next one begins; null if it is the last."""
     return record(**{name: array(of)}, **more, next=maybe(TEXT))

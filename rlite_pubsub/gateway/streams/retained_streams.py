@@ -155,7 +155,7 @@ async def _received(request: Request, presence: Presence) -> MutableMapping[str,
 
 
 def _told(found: bytes) -> tuple[bytes, bytes]:
-    """A message; what somebody else has put into the topic is told as the topic's streams do."""
+    """Return a message; what somebody else has put into the topic is told as the topic's streams do."""
     payload = _payload(found)
     return entry.decode(found) if payload is None else (b"", event.as_text(payload))
 

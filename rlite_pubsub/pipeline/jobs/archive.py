@@ -136,7 +136,7 @@ def wait(query: StreamingQuery) -> None:
 
 
 def start(spark: SparkSession, options: Archive, counts: list[int]) -> StreamingQuery:
-    """The query, at work. `counts` gets how many entries each batch has put."""
+    """Return the query, at work. `counts` gets how many entries each batch has put."""
     to, checkpoint = options.where()
     columns = [*dict.fromkeys(options.columns), *FOLDERS]
 

@@ -50,7 +50,7 @@ class Backfill(ServerOptions):
     name: str | None = option("a name for this backfill, so that repeating it has no effect", default=None)
 
     def source(self) -> str:
-        """The format. Raises OptionRefused."""
+        """Return the format. Raises OptionRefused."""
         if self.format is not None:
             return self.format
         ending = self.path.rstrip("/").removesuffix(".gz").rpartition(".")[2].lower()
@@ -58,7 +58,7 @@ class Backfill(ServerOptions):
 
 
 def read(spark: SparkSession, options: Backfill) -> DataFrame:
-    """The table."""
+    """Return the table."""
     reader = spark.read.format(options.source())
     if options.source() == "csv":
         reader = reader.option("header", "true")

@@ -125,7 +125,7 @@ def merge(run: CompactRun, sealed_ms: int) -> BlockInfo:
 
 
 def _batches(run: CompactRun) -> Iterator[pa.RecordBatch]:
-    """All entries, in as many as fill a row group: those of small blocks do not."""
+    """Yield all entries, in as many as fill a row group: those of small blocks do not."""
     from rlite_pubsub.cold import block, columns
 
     held: list[pa.RecordBatch] = []

@@ -51,7 +51,7 @@ def count(word: str) -> int:
 
 
 def iso(ms: int) -> str:
-    """A time as it is shown."""
+    """Return a time as it is shown."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     except (ValueError, OverflowError, OSError):
@@ -71,7 +71,7 @@ def option(
     is_place: bool = False,
     is_secret: bool = False,
 ) -> Any:
-    """A field. `read` makes its value of a word; `is_place`: it needs no --name; a tuple takes several words."""
+    """Return a field. `read` makes its value of a word; `is_place`: it needs no --name; a tuple takes several words."""
     told = {"about": about, "read": read, "word": word, "metavar": metavar, "is_place": is_place}
     return field(default=default, metadata=told, repr=not is_secret)
 
@@ -100,7 +100,7 @@ def add_options(parser: argparse.ArgumentParser, declaration: type) -> None:
 
 
 def taken(declaration: type[_Declared], arguments: argparse.Namespace) -> _Declared:
-    """The options that were said."""
+    """Return the options that were said."""
     said: dict[str, Any] = {}
     for one in fields(declaration):  # type: ignore[arg-type]
         value = getattr(arguments, one.name, None)

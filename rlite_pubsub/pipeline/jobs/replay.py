@@ -48,7 +48,7 @@ class Replay(Selection):
     rate: int | None = option("the most entries per second", default=None, read=count, metavar="COUNT")
 
     def written(self) -> dict[str, str]:
-        """The target's server, as options of the sink."""
+        """Return the target's server, as options of the sink."""
         if self.to_url is None:
             return {name: value for name, value in self.told().items() if name != "coldPath"}
         said = {"url": self.to_url, "passwordFile": self.to_password_file}

@@ -72,7 +72,7 @@ _MOST_POINTS = 720
 
 
 def page(windows: Sequence[Window], topics: Sequence[Window], lags: Sequence[Lag], window_ms: int) -> str:
-    """The whole page."""
+    """Return the whole page."""
     by_topic: dict[str, list[Window]] = {}
     for window in windows:
         by_topic.setdefault(window.topic, []).append(window)
@@ -232,7 +232,7 @@ def _bars(title: str, unit: str, found: Sequence[Bar]) -> str:
 
 
 def _nice(value: float) -> float:
-    """The next round number."""
+    """Return the next round number."""
     if value <= 0:
         return 1.0
     size = 10.0 ** len(str(int(value))) / 10 if value >= 1 else 0.1

@@ -58,7 +58,7 @@ class Retain(Selection):
 
 
 def matching(frame: DataFrame, delete: str) -> DataFrame:
-    """The topic and the id of those of these entries that are to go."""
+    """Return the topic and the id of those of these entries that are to go."""
     return frame.where(delete).select("topic", "id")
 
 
@@ -111,7 +111,7 @@ def run(spark: SparkSession | None, options: Retain, progress: Progress | None =
 
 
 def cut_of(client: Any, name: bytes, options: Retain) -> Id:
-    """The last id that goes by age and size."""
+    """Return the last id that goes by age and size."""
     there = extent(client, name) or NOTHING
     cold = cold_topic(client, name)
     cut = there.trimmed

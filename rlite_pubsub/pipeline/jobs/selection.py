@@ -40,7 +40,7 @@ class ServerOptions:
     )
 
     def connect(self) -> Any:
-        """The client of this process."""
+        """Return the client of this process."""
         return connect(SourceOptions.of(self.told()))
 
     def told(self) -> dict[str, str]:
@@ -96,7 +96,7 @@ class SelectedPart:
     last: Id | None
 
     def about(self, action: str) -> dict[str, object]:
-        """A row of a dry run."""
+        """Return a row of a dry run."""
         return {
             "action": action,
             "topic": self.topic,
@@ -124,7 +124,7 @@ class Selection(TopicOptions):
     )
 
     def asked(self) -> dict[str, str]:
-        """All of it as options of a batch read."""
+        """Return all of it as options of a batch read."""
         said = self.told() | self.subscription()
         if self.since_ms is not None:
             said["startingTimestamp"] = str(self.since_ms)
@@ -183,7 +183,7 @@ def _end_of(client: Any, name: bytes, after: Id, upto: Id, *, newest: bool) -> I
 
 
 def id_of_entry(text: bytes) -> Id:
-    """An entry's id, as the server says it."""
+    """Return an entry's id, as the server says it."""
     ms, _, seq = text.partition(b"-")
     return int(ms), int(seq)
 
@@ -198,5 +198,5 @@ def _text(entry_id: Id | None) -> str | None:
 
 
 def shown(name: bytes) -> str:
-    """A topic's name, as the source has it."""
+    """Return a topic's name, as the source has it."""
     return text_of(name)

@@ -103,7 +103,7 @@ def _latency(options: Stats) -> Column:
 
 
 def summarised(counted: DataFrame) -> DataFrame:
-    """The rows. `counted` (`histogram`) is used twice: where it is large it is worth to be kept."""
+    """Return the rows. `counted` (`histogram`) is used twice: where it is large it is worth to be kept."""
     from pyspark.sql import Window as Over
     from pyspark.sql import functions as f
 

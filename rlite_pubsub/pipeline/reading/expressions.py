@@ -27,7 +27,7 @@ _LOOKED_AT = 4
 
 
 def expressions(schema: StructType, options: SourceOptions) -> list[Column]:
-    """An expression for each column, with its name and metadata."""
+    """Return an expression for each column, with its name and metadata."""
     return [
         F.expr(_expression(one, options)).alias(one.name, metadata=one.metadata or {}) for one in schema.fields
     ]
@@ -42,7 +42,7 @@ def _expression(column: StructField, options: SourceOptions) -> str:
 
 
 def field(name: bytes) -> str:
-    """The value of the first field of this name; null if an entry has no such field."""
+    """Return the value of the first field of this name; null if an entry has no such field."""
     wanted = f"X'{name.hex()}'"
     cases = " ".join(
         f"when get(fields, {place}).name = {wanted} then get(fields, {place}).value "
@@ -54,7 +54,7 @@ def field(name: bytes) -> str:
 
 
 def _typed(value: str, name: str, wanted: DataType, *, is_permissive: bool) -> str:
-    """A field's bytes as a column's type (typing_text.py)."""
+    """Return a field's bytes as a column's type (typing_text.py)."""
     if isinstance(wanted, BinaryType):
         return value
     text = f"cast({value} as string)"
@@ -73,7 +73,7 @@ def _typed(value: str, name: str, wanted: DataType, *, is_permissive: bool) -> s
 
 
 def _text(words: str) -> str:
-    """A literal, whatever is in it."""
+    """Return a literal, whatever is in it."""
     return f"cast(X'{words.encode().hex()}' as string)"
 
 

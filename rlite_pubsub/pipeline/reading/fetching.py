@@ -54,7 +54,7 @@ def read(options: SourceOptions, schema: StructType, partition: InputPartition) 
 
 
 def entries(client: redis.Redis | None, span: EntrySpan, *, complete: bool) -> Iterator[pa.RecordBatch]:
-    """All of them, in order, as columns. `complete`: raises DataLoss if any are lost."""
+    """Yield all of them, in order, as columns. `complete`: raises DataLoss if any are lost."""
     after = span.after
     if span.cold is not None:
         try:
@@ -93,7 +93,7 @@ def _from_block(span: EntrySpan, piece: ColdPiece) -> Iterator[tuple[Id, pa.Reco
 
 
 def _named(batch: pa.RecordBatch, topic: bytes) -> pa.RecordBatch:
-    """A block has the name that its topic had when it was sealed, or the topic that this one is a copy of."""
+    """Return a block has the name that its topic had when it was sealed, or the topic that this one is a copy of."""
     text = text_of(topic)
     if batch.column("topic")[0].as_py() == text:
         return batch

@@ -64,7 +64,7 @@ def _are_plain(texts: pa.BinaryArray) -> bool:
 
 
 def name_text(name: bytes) -> bytes:
-    """A name in JSON."""
+    """Return a name in JSON."""
     try:
         text = name.decode()
     except UnicodeDecodeError:
@@ -73,7 +73,7 @@ def name_text(name: bytes) -> bytes:
 
 
 def value_text(value: bytes) -> bytes:
-    """A value in JSON."""
+    """Return a value in JSON."""
     try:
         return _json(value.decode())
     except UnicodeDecodeError:

@@ -55,7 +55,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def reader_class(options: SourceOptions) -> type[TopicReader]:
-    """The class that reads a batch in this process."""
+    """Return the class that reads a batch in this process."""
     return FilteringReader if options.push_filters and _is_pushing() else TopicReader
 
 
@@ -85,7 +85,7 @@ class TopicReader(DataSourceReader):
 
 
 def windows(found: Catalog, options: SourceOptions) -> list[Window]:
-    """The ids between which a batch reads each topic. Raises DataLoss."""
+    """Return the ids between which a batch reads each topic. Raises DataLoss."""
     if options.ranges is not None:
         return [
             (name, kept(options, text_of(name), after, found.extent(name)), upto)
@@ -168,7 +168,7 @@ def _id_or_none(word: str) -> Id | None:
 
 
 def _ms_of(column: str, value: object) -> int | None:
-    """The millisecond that holds this value, which need not be its beginning."""
+    """Return the millisecond that holds this value, which need not be its beginning."""
     if column == "ms":
         return value if isinstance(value, int) and not isinstance(value, bool) else None
     if isinstance(value, datetime) and value.tzinfo is not None:

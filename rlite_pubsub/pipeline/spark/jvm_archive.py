@@ -37,7 +37,7 @@ APPLICATION_FOLDER = "rlite-pubsub"
 
 
 def home() -> Path:
-    """A SPARK_HOME. It is made if it is not there."""
+    """Return a SPARK_HOME. It is made if it is not there."""
     folder = cache() / "home"
     spark = _spark()
     folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)

@@ -101,7 +101,7 @@ class Staging:
 
 
 def _cut(batch: pa.RecordBatch, columns: RowColumns) -> Iterator[_Run]:
-    """A batch's rows, in pieces."""
+    """Yield a batch's rows, in pieces."""
     bodies = bodies_of(batch, columns)
     ids = b"" if columns.ids is None else _packed_ids(batch.column(columns.ids))
     _, ends, data = bodies.buffers()
