@@ -56,7 +56,7 @@ class KeyCommit:
         self._sync_first: Callable[[Acknowledged], None] | None = None
         self.failure: Exception | None = None  # of the last turn that wrote, if its commit failed
         self._timed: Callable[[float], None] | None = None
-        keyspace.call_when_given_way(self._stand)
+        keyspace.call_when_given_way(self._prepare, self._stand)
         agenda.at(stages.STRETCHES, keyspace.stretches.take_in)
         agenda.at(stages.READY, waiting.settle)
         agenda.at(stages.CHANGED_KEYS, tracked.end_turn)
@@ -80,10 +80,20 @@ class KeyCommit:
         """Call `tell` when something has been committed for replicas."""
         self._tell_replicas = tell
 
+    def _prepare(self) -> None:
+        """Before a commit in the middle of the turn: write which keys it changes. Raises what that meets."""
+        announcing = self._announcing
+        self._keyspace.stretches.take_in()
+        if announcing is not None and (announcing.is_owing or announcing.hint[0] != announcing.seen):
+            announcing.before_commit(self._keyspace)
+
     def _stand(self) -> None:
-        """Let the replies so far stand, whatever happens in the rest of the turn."""
+        """After it: let the replies so far stand, whatever happens in the rest of the turn, and tell others."""
         self._standing += self._unacknowledged
         self._unacknowledged.clear()
+        if self._announcing is not None and self._announcing.is_owing:
+            self._announcing.after_commit()
+        self._shared_waits.wake_others(self._keyspace)
 
     def _commit(self) -> None:
         keyspace = self._keyspace

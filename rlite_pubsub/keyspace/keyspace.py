@@ -75,6 +75,7 @@ class Keyspace:
         self.memory: Ephemeral | None = None  # since there was an ephemeral topic
         self._rules = rules
         self._on_giving_way: Callable[[], None] = _nobody_waits
+        self._before_given_way: Callable[[], None] = _nobody_waits
         self._on_given_way: Callable[[], None] = _nobody_waits
         self._teller: Teller | None = None
         self._on_others: Callable[[Txn], None] | None = None
@@ -148,6 +149,7 @@ class Keyspace:
         if self.turn.writes:
             try:
                 self._on_giving_way()
+                self._before_given_way()
             except Exception as error:
                 self.fail(error)
             failure = self.end_turn()
@@ -163,9 +165,10 @@ class Keyspace:
         """Call `giving_way` before that commit, so that it may write, too; None: nobody."""
         self._on_giving_way = giving_way or _nobody_waits
 
-    def call_when_given_way(self, given_way: Callable[[], None]) -> None:
-        """Call `given_way` once the turn's changes so far have been committed in the middle of it."""
-        self._on_given_way = given_way
+    def call_when_given_way(self, before_commit: Callable[[], None], given_way: Callable[[], None]) -> None:
+        """Call `before_commit` before the turn's changes so far are committed in the middle of it, in their
+        transaction, and `given_way` once they have been."""
+        self._before_given_way, self._on_given_way = before_commit, given_way
 
     def tell_of_commits(self, teller: Teller | None) -> None:
         """Let `teller` write down each commit of keys; None: nobody."""

@@ -207,6 +207,10 @@ class SharedWaits:
         """Law 1: wake other processes that wait for what this turn has changed."""
         if keyspace.stored.committed == self._looked_at + 1:
             self._looked_at += 1  # it was ours: nobody else committed in between
+        self.wake_others(keyspace)
+
+    def wake_others(self, keyspace: Keyspace) -> None:
+        """Do only that, while clients here may still have to see it."""
         touched = keyspace.touched
         if not touched:
             return
