@@ -12,21 +12,11 @@ from peer import request
 from server_process import Serve
 
 from tests.faults.program import Start
+from tests.faults.test_whole_messages import HOLDS
 
 GIVES_WAY = ("SUBSCRIBER.INFO", "nobody")
 """It reads the store beside the keys' transaction."""
 SPINS = "local began = os.clock() while os.clock() - began < 1 do end"
-HOLDS = """
-from rlite_pubsub.storage.store import Store
-with Store.open(folder) as store:
-    say("open")
-    told()
-    def hold(txn):
-        say("holds")
-        told()
-    store.data.guard(hold)
-    say("let go")
-"""
 
 
 def test_who_tracks_a_key_hears_that_it_was_changed_though_another_process_writes_at_the_turn_s_end(
@@ -45,7 +35,7 @@ def test_who_tracks_a_key_hears_that_it_was_changed_though_another_process_write
         with redis.Redis(port=other.port) as reader:
             while reader.get("key") is None:
                 pass  # until it has given way
-        holder.tell("")
+        holder.tell("data")
         assert holder.hear() == "holds"
         answer, _, _ = [peer.reply() for _ in range(3)]
         assert answer == b"OK"

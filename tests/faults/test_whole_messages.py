@@ -112,11 +112,11 @@ HOLDS = """
 from rlite_pubsub.storage.store import Store
 with Store.open(folder) as store:
     say("open")
-    told()
+    environment = getattr(store, told())
     def hold(txn):
         say("holds")
         told()
-    store.live.guard(hold)
+    environment.guard(hold)
     say("let go")
 """
 
@@ -146,7 +146,7 @@ def test_message_of_what_has_begun_waits_for_who_writes_and_is_said_to_be_heard_
         spent_s = _processor_s(server.pid)
         begin(peer)
         until(lambda: _processor_s(server.pid) > spent_s + 0.2, "it has begun")
-        holder.tell("")
+        holder.tell("live")
         assert holder.hear() == "holds"
         if is_let_go:
             until(lambda: _is_known_to_be_held(server), "the server has met it")
