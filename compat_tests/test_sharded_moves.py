@@ -18,8 +18,9 @@ from patience import PATIENCE_S, until
 
 from compat_tests.servers import SocketServer
 from compat_tests.wholes import OURS, ROOT, Ours, shard
+from rlite_pubsub.engine.shards.directory import read as read_directory
 from rlite_pubsub.engine.shards.slots import slot_of
-from rlite_pubsub.queues import Queue
+from rlite_pubsub.queues import Queue, Subscriber
 from rlite_pubsub.topics.route import MemberRoute
 
 LOST = (redis.ConnectionError, redis.TimeoutError, OSError)
@@ -48,9 +49,13 @@ def whole(_whole: Ours) -> Iterator[Ours]:
 def prove(whole: Ours) -> None:
     """Every record of every member, and every block, agrees with all others."""
     for folder in whole.folders:
-        words = [sys.executable, "-m", "rlite_pubsub", "doctor", "--deep", "-s", str(folder)]
-        said = subprocess.run(words, capture_output=True, text=True, cwd=ROOT).stdout
-        assert "proof      0 fault(s)" in said, said
+        prove_store(folder)
+
+
+def prove_store(folder: Path) -> None:
+    words = [sys.executable, "-m", "rlite_pubsub", "doctor", "--deep", "-s", str(folder)]
+    said = subprocess.run(words, capture_output=True, text=True, cwd=ROOT).stdout
+    assert "proof      0 fault(s)" in said, said
 
 
 def owner_of(whole: Ours, key: str) -> int:
@@ -293,6 +298,25 @@ def test_who_waits_for_a_key_that_moves_is_sent_on(whole: Ours) -> None:
         assert wire.ask(b"BLPOP", QUEUE.encode(), b"0") == b"-MOVED %d 127.0.0.1:%d\r\n" % (slot, port)
 
 
+def test_what_another_server_of_the_store_has_swept_away_is_not_taken(whole: Ours) -> None:
+    source = owner_of(whole, QUEUE)
+    target = (source + 1) % 3
+    slot = slot_of(QUEUE.encode())
+    with whole.servers[target].client() as client:
+        directory = read_directory(client.execute_command("SHARD.DIRECTORY"))
+        ids = {member.port: member for member in directory.members}
+        after = directory.given([slot], ids[whole.ports[target]]).text
+        token = ids[whole.ports[source]].id + b"-token"
+        assert client.execute_command("SHARD.BEGIN", token, after, f"{slot}-{slot}") == 1
+        client.execute_command("SHARD.ROWS", token, QUEUE, 0)
+        SocketServer("ours", OURS, whole.folders[target]).stop()
+        with pytest.raises(redis.ResponseError, match="another server has begun on this store"):
+            client.execute_command("SHARD.ROWS", token, QUEUE, 0)
+        with pytest.raises(redis.ResponseError, match="another server has begun on this store"):
+            client.execute_command("SHARD.TAKE", token, after, 1, QUEUE, 0, 0, b"")
+    assert owner_of(whole, QUEUE) == source
+
+
 def test_a_member_that_is_added_gets_its_share(tmp_path: Path) -> None:
     whole = Ours(tmp_path, 2)
     with redis.RedisCluster(host="127.0.0.1", port=whole.ports[0]) as client:
@@ -328,17 +352,20 @@ def cold_entries(client: redis.Redis) -> int:
     return int(client.execute_command("TOPIC.INFO", QUEUE)["cold-entries"])
 
 
-@pytest.mark.parametrize("step", ["", "shard-copied", "shard-given", "shard-adopted"])
+BLOCK_STEPS = ["shard-block-sent", "shard-block-offered", "shard-block-written", "shard-block-mirrored"]
+"""The first is the sender's."""
+
+
+@pytest.mark.parametrize("step", ["", "shard-copied", "shard-given", "shard-adopted", "shard-dropped", *BLOCK_STEPS])
 def test_a_queue_s_cold_entries_come_with_it_in_their_order(cold: Ours, step: str) -> None:
     source = owner_of(cold, QUEUE)
     target = (source + 1) % 3
-    victim = target if step == "shard-adopted" else source
+    victim = target if step in ("shard-adopted", *BLOCK_STEPS[1:]) else source
     if step:
         cold.kill(victim)
         cold.start(victim, step)
     with Queue(f"redis://127.0.0.1:{cold.ports[0]}/0", QUEUE) as queue:
-        for start in range(0, 3000, 100):
-            queue.push(*[f"{number:0100}" for number in range(start, start + 100)])
+        fill(queue, 0, 3000)
         popper = queue.create_subscriber("popper")
         assert [int(item.value) for item in popper.pop_many(700)] == list(range(700))
         with cold.servers[source].client(decode_responses=True) as client:
@@ -347,17 +374,133 @@ def test_a_queue_s_cold_entries_come_with_it_in_their_order(cold: Ours, step: st
             client.xdel(QUEUE, ids[750], ids[800])
             client.xtrim(QUEUE, maxlen=2990, approximate=False)
             before = client.xrange(QUEUE)
+            sealed = [about for _, *about in blocks_of(client)]
         shard("move", *(["--no-wait"] if step else []), cold.addresses[(victim + 1) % 3], cold.addresses[target], QUEUE)
         if step:
             until(lambda: cold.is_dead(victim), f"the end at {step}")
+            if step in BLOCK_STEPS[1:]:
+                prove_store(cold.folders[victim])  # with a topic that has not arrived
             cold.start(victim)
             shard("move", cold.addresses[2], cold.addresses[target], QUEUE)
         with cold.servers[target].client(decode_responses=True) as client:
             assert client.xrange(QUEUE) == before
             assert client.xlen(QUEUE) == len(before)
-            until(lambda: cold_entries(client) > 1000, "blocks of the other member's own")
-            assert client.xrange(QUEUE) == before
+            there = [about for _, *about in blocks_of(client)]
+            assert there[: len(sealed)] == sealed, "they have come as they were sealed"
         rest = [number for number in range(700, 3000) if number not in (750, 800)]
         assert [int(item.value) for item in popper.pop_many(3000)] == rest
     with cold.servers[source].client() as client:
         assert client.dbsize() == 0
+    with cold.servers[target].client(decode_responses=True) as client:
+        until(lambda: files_in(cold, target) == {path for path, *_ in blocks_of(client)}, "an end of others' files")
+    until(lambda: files_in(cold, source) == set(), "an end of what has moved")
+
+
+def fill(queue: Queue, start: int, stop: int) -> None:
+    """Push these numbers, each in a hundred digits."""
+    for at in range(start, stop, 100):
+        queue.push(*[f"{number:0100}" for number in range(at, at + 100)])
+
+
+def popped(popper: Subscriber, count: int) -> list[int]:
+    return [int(item.value) for item in popper.pop_many(count)]
+
+
+def test_a_member_without_a_cold_store_gets_cold_entries_as_rows(cold: Ours) -> None:
+    source = owner_of(cold, QUEUE)
+    target = (source + 1) % 3
+    cold.kill(target)
+    cold.start(target, "", "--cold-store", "no")
+    with Queue(f"redis://127.0.0.1:{cold.ports[0]}/0", QUEUE) as queue:
+        fill(queue, 0, 3000)
+        popper = queue.create_subscriber("popper")
+        with cold.servers[source].client(decode_responses=True) as client:
+            until(lambda: cold_entries(client) > 1000, "blocks")
+            before = client.xrange(QUEUE)
+        shard("move", cold.addresses[0], cold.addresses[target], QUEUE)
+        with cold.servers[target].client(decode_responses=True) as client:
+            assert client.xrange(QUEUE) == before
+            assert cold_entries(client) == 0
+        assert files_in(cold, target) == set()
+        assert popped(popper, 3000) == list(range(3000))
+    until(lambda: files_in(cold, source) == set(), "an end of what has moved")
+
+
+@pytest.mark.parametrize(("damage", "step"), [("changed", ""), ("gone", ""), ("changed", "shard-given")])
+def test_a_queue_with_a_damaged_block_stays_until_the_block_is_mended(cold: Ours, damage: str, step: str) -> None:
+    source = owner_of(cold, QUEUE)
+    target = (source + 1) % 3
+    if step:
+        cold.kill(source)
+        cold.start(source, step)
+    with Queue(f"redis://127.0.0.1:{cold.ports[0]}/0", QUEUE) as queue:
+        fill(queue, 0, 3000)
+        popper = queue.create_subscriber("popper")
+        with cold.servers[source].client(decode_responses=True) as client:
+            until(lambda: cold_entries(client) > 1000, "blocks")
+            path = cold.folders[source] / "cold" / blocks_of(client)[1][0]
+        whole_file = path.read_bytes()
+        if step:
+            shard("move", "--no-wait", cold.addresses[target], cold.addresses[target], QUEUE)
+            until(lambda: cold.is_dead(source), f"the end at {step}")
+        if damage == "gone":
+            path.unlink()
+        else:
+            path.write_bytes(whole_file[:1000] + bytes([whole_file[1000] ^ 1]) + whole_file[1001:])
+        if step:
+            cold.start(source)
+        else:
+            shard("move", "--no-wait", cold.addresses[target], cold.addresses[target], QUEUE)
+        with cold.servers[source].client(decode_responses=True) as client:
+            until(lambda: str(path.name) in failure_of(client), "the reason why it does not move")
+            assert "a block of the cold store can't be read" in failure_of(client)
+        assert owner_of(cold, QUEUE) == source
+        queue.push("3000")
+        path.write_bytes(whole_file)
+        shard("move", cold.addresses[target], cold.addresses[target], QUEUE)
+        assert owner_of(cold, QUEUE) == target
+        assert popped(popper, 4000) == list(range(3001))
+
+
+def failure_of(client: redis.Redis) -> str:
+    """Why slots can't be moved."""
+    said = client.execute_command("SHARD.MOVES")
+    known = said if isinstance(said, dict) else dict(zip(said[::2], said[1::2], strict=True))
+    return str(known["failure"])
+
+
+def test_a_queue_that_comes_back_has_what_it_got_on_the_way(cold: Ours) -> None:
+    source = owner_of(cold, QUEUE)
+    other = (source + 1) % 3
+    with Queue(f"redis://127.0.0.1:{cold.ports[0]}/0", QUEUE) as queue:
+        popper = queue.create_subscriber("popper")
+        fill(queue, 0, 3000)
+        with cold.servers[source].client(decode_responses=True) as client:
+            until(lambda: cold_entries(client) > 1000, "blocks")
+            first_paths = {path for path, *_ in blocks_of(client)}
+        assert popped(popper, 500) == list(range(500))
+        shard("move", cold.addresses[0], cold.addresses[other], QUEUE)
+        fill(queue, 3000, 6000)
+        with cold.servers[other].client(decode_responses=True) as client:
+            until(lambda: cold_entries(client) > 4000, "blocks of the other member's own")
+        assert popped(popper, 500) == list(range(500, 1000))
+        shard("move", cold.addresses[0], cold.addresses[source], QUEUE)
+        with cold.servers[source].client(decode_responses=True) as client:
+            assert first_paths.isdisjoint(path for path, *_ in blocks_of(client))
+            assert popped(popper, 6000) == list(range(1000, 6000))
+            until(lambda: files_in(cold, source) == {path for path, *_ in blocks_of(client)}, "an end of the first")
+    until(lambda: files_in(cold, other) == set(), "an end of what has moved")
+
+
+def blocks_of(client: redis.Redis) -> list[tuple[str, str, str, int]]:
+    """Path, first and last id, and when it was sealed, of each block of the queue."""
+    said = client.execute_command("TOPIC.BLOCKS", QUEUE)
+    known = said if isinstance(said, dict) else dict(zip(said[::2], said[1::2], strict=True))
+    rows = [row if isinstance(row, dict) else dict(zip(row[::2], row[1::2], strict=True)) for row in known["blocks"]]
+    return [(row["path"], row["first"], row["last"], row["sealed-ms"]) for row in rows]
+
+
+def files_in(whole: Ours, number: int) -> set[str]:
+    """A member's blocks, by its files."""
+    folder = whole.folders[number] / "cold"
+    return {str(path.relative_to(folder)) for path in folder.rglob("*.parquet")}

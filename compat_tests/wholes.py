@@ -76,10 +76,11 @@ class Ours(Members):
     def is_dead(self, number: int) -> bool:
         return self.servers[number]._process.poll() is not None
 
-    def start(self, number: int, failpoint: str = "") -> None:
-        """Once more, on the same port and the same store. It dies at that failpoint."""
+    def start(self, number: int, failpoint: str = "", *flags: str) -> None:
+        """Once more, on the same port and the same store. It dies at that failpoint. These flags override those of
+        all."""
         server = self.servers[number]
-        words = [*OURS, *self._flags, "--port", str(server.port), "--dir", str(self.folders[number])]
+        words = [*OURS, *self._flags, *flags, "--port", str(server.port), "--dir", str(self.folders[number])]
         environment = {**os.environ, "RLITE_FAILPOINT": failpoint}
         server._process = subprocess.Popen(
             words, stdout=server._log, stderr=subprocess.STDOUT, cwd=ROOT, env=environment

@@ -17,6 +17,7 @@ from rlite_pubsub.cold.place import Place
 from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.cold.reader import is_installed
 from rlite_pubsub.storage.cold import cold_blocks, cold_home
+from rlite_pubsub.storage.commons import shard_rows
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys.proof import owners
 from rlite_pubsub.storage.store import Store
@@ -29,7 +30,8 @@ def needed(txn: Txn) -> tuple[str, tuple[Block, ...]]:
         return "", ()
     if not is_local(home.url):
         return home.url, ()
-    found = {Block(path, digest.hex(), size) for path, digest, size in cold_blocks.files(txn)}
+    arriving = set(shard_rows.arriving(txn))  # whose files may not be there yet, and nobody reads them
+    found = {Block(path, digest.hex(), size) for path, digest, size in cold_blocks.files(txn, arriving)}
     return home.url, tuple(sorted(found))
 
 

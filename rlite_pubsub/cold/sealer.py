@@ -315,7 +315,7 @@ class Sealer:
         from rlite_pubsub.cold.survey import LOOK_MS, collect, survey
 
         topics = [(topic.name, topic.number) for topic in self._all_topics() if topic.has_cold]
-        known = {block.path for _, number in topics for block in self._blocks_of(number)}
+        known = self._store.data.read(lambda txn: {path for path, _, _ in cold_blocks.files(txn)})
         dropped = self._store.data.read(lambda txn: cold_blocks.dropped(txn, entry_ids.PART_MAX, sys.maxsize))
         known.update(path for _, path in dropped)
         found = survey(self._place)

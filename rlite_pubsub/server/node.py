@@ -42,6 +42,7 @@ from rlite_pubsub.server.listening import Listener, Listening, StartupError
 from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.server.upkeep import Upkeep
+from rlite_pubsub.shards.block_files import KeptBlocks
 from rlite_pubsub.shards.departures import Departures
 from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.errors import StoreError
@@ -139,6 +140,7 @@ class Node:
         self.follower = MasterFollower(self.engine, self.store, self._port_for_masters)
         self.linking = Linking(self.store, self.engine.links, settings)
         self.departures = Departures(self.engine, self.store)
+        self.engine.arrivals.keep_blocks_by(KeptBlocks(self.store, lambda: self.cold_store.seals_at))
         self.bell = Bell(self.delivery.membership, self.hub)
         self._doors = doors or Doors()
         self.listening = Listening(self.connections, self._doors, fellows.own if fellows is not None else None)

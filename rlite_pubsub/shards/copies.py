@@ -14,11 +14,13 @@ from rlite_pubsub.engine.shards.arrivals import MovedTopic
 from rlite_pubsub.engine.shards.slots import slot_of
 from rlite_pubsub.keyspace.topic.topic import COLD_FLAG
 from rlite_pubsub.shards.thawing import FrozenBlock
+from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.keys.key_records import TOPIC, KeyRecord
 from rlite_pubsub.storage.memory import EPHEMERAL
 from rlite_pubsub.storage.topics import whole_topic
+from rlite_pubsub.storage.topics.entry_ids import Id
 
 KEYS_AT_ONCE: Final = 5000
 ROWS_BYTES: Final = 1 << 20
@@ -34,12 +36,29 @@ class Difference(NamedTuple):
 class TopicCopy:
     """One topic, as the other member has it."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, *, with_blocks: bool) -> None:
+        """`with_blocks`: its blocks are sent as files, not as rows of the hot log."""
         self.number = number
+        self.with_blocks = with_blocks
         self.is_there = False
         """The other member knows of it, be it without a row."""
         self._sent: dict[bytes, int] = {}
         self._thawed: dict[Hashable, list[bytes]] = {}
+        self._blocks: dict[Id, BlockInfo] = {}
+
+    def lacking(self, blocks: list[BlockInfo]) -> list[BlockInfo]:
+        """Return those of its blocks that the other member has not been sent."""
+        return [block for block in blocks if self._blocks.get(block.first) != block]
+
+    def take_block(self, block: BlockInfo) -> None:
+        """Note that the other member has been sent this one."""
+        self._blocks[block.first] = block
+        self.is_there = True
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether the other member has been sent some."""
+        return bool(self._blocks)
 
     def knows(self, frozen: FrozenBlock) -> bool:
         """Return whether the other member has been sent this block's entries."""
@@ -66,7 +85,7 @@ class TopicCopy:
         What is gone is left to `difference`."""
         found: list[tuple[bytes, bytes]] = []
         size = 0
-        for row, value in whole_topic.rows(txn, self.number, after):
+        for row, value in whole_topic.rows(txn, self.number, after, with_cold=self.with_blocks):
             if self._sent.get(row) != hash(value):
                 found.append((row, value))
                 size += len(value)
@@ -78,7 +97,7 @@ class TopicCopy:
         """All that differs, but for the entries of blocks that it does not know."""
         there = {row for each in frozen for row in self._thawed.get(each.name, ())}
         found = []
-        for row, value in whole_topic.rows(txn, self.number):
+        for row, value in whole_topic.rows(txn, self.number, with_cold=self.with_blocks):
             there.add(row)
             if self._sent.get(row) != hash(value):
                 found.append((row, value))
@@ -102,9 +121,10 @@ def record_of(txn: Txn, name: bytes, now_ms: int) -> KeyRecord | None:
     return None if record is None or 0 < record.expires_ms <= now_ms else record
 
 
-def head_of(name: bytes, record: KeyRecord) -> MovedTopic:
-    """As the other member is to have it: without blocks, whose entries it has been sent."""
-    return MovedTopic(name, record.flags & ~COLD_FLAG, record.expires_ms, record.body)
+def head_of(name: bytes, record: KeyRecord, *, with_blocks: bool) -> MovedTopic:
+    """As the other member is to have it; without blocks, if it has been sent their entries."""
+    flags = record.flags if with_blocks else record.flags & ~COLD_FLAG
+    return MovedTopic(name, flags, record.expires_ms, record.body)
 
 
 def names_behind(txn: Txn, digest: bytes, slots: frozenset[int]) -> tuple[list[tuple[bytes, int]], bytes | None]:

@@ -17,10 +17,11 @@ SINCE = "1.0.0"
 _BAD_SLOT = b"ERR Invalid or out of range slot"
 _NOT_OURS = b"ERR slot %d is not this member's"
 _NO_SENDER = b"ERR only a server moves slots"
-_SOURCE = Arg("member")
+SOURCE = Arg("member")
 
 
-def _sharding(session: CommandSession) -> Sharding:
+def check_sharded(session: CommandSession) -> Sharding:
+    """Return what is known of the sharded store. Raises CommandError if there is none."""
     sharding = session.engine.sharding
     if sharding.directory is None:
         raise CommandError(CLUSTER_DISABLED)
@@ -52,13 +53,13 @@ def _directory(text: bytes) -> ShardDirectory:
     since=SINCE,
     summary="Begin to move slots of this member to another one, with all of their keys",
     complexity="O(N) where N is the number of slots",
-    arguments=(_SOURCE, Arg("slot_first-last", multiple=True)),
+    arguments=(SOURCE, Arg("slot_first-last", multiple=True)),
     ours=True,
 )
 def shard_move(session: CommandSession, args: list[bytes]) -> Reply:
     """Move slots; answer how many more are to be moved, beside those that the member has, or is about to have.
     SHARD.MOVES shows the progress."""
-    sharding = _sharding(session)
+    sharding = check_sharded(session)
     assert sharding.directory is not None
     member = sharding.directory.member(args[1])
     if member is None or member.id == sharding.own:
@@ -87,7 +88,7 @@ def shard_move(session: CommandSession, args: list[bytes]) -> Reply:
 )
 def shard_moves(session: CommandSession, args: list[bytes]) -> Reply:
     """`failure` is empty where nothing is wrong."""
-    slots, failure = _sharding(session).report()
+    slots, failure = check_sharded(session).report()
     return {b"slots": slots, b"failure": failure.encode()}
 
 
@@ -99,13 +100,14 @@ def shard_moves(session: CommandSession, args: list[bytes]) -> Reply:
     since=SINCE,
     summary="Begin to receive slots from another member",
     complexity="O(N) where N is the number of slots",
-    arguments=(_SOURCE, Arg("directory"), Arg("slot_first-last", multiple=True)),
+    arguments=(SOURCE, Arg("directory"), Arg("slot_first-last", multiple=True)),
     ours=True,
 )
 def shard_begin(session: CommandSession, args: list[bytes]) -> Reply:
-    """Answer 1, or 0 if they were taken before: `directory` is the one that applies once they are."""
-    _sharding(session)
-    return int(session.engine.arrivals.begin(args[1], _slots(args[3:]), _directory(args[2])))
+    """Answer 1, or 2 if blocks may come as files, or 0 if the slots were taken before: `directory` is the one that
+    applies once they are."""
+    check_sharded(session)
+    return session.engine.arrivals.begin(args[1], _slots(args[3:]), _directory(args[2]))
 
 
 @command(
@@ -117,7 +119,7 @@ def shard_begin(session: CommandSession, args: list[bytes]) -> Reply:
     summary="Receive rows of a topic from another member",
     complexity="O(N) where N is the number of rows",
     arguments=(
-        _SOURCE,
+        SOURCE,
         Arg("name"),
         Arg("gone", "integer"),
         Arg("row", optional=True, multiple=True),
@@ -126,7 +128,7 @@ def shard_begin(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def shard_rows(session: CommandSession, args: list[bytes]) -> Reply:
-    _sharding(session)
+    check_sharded(session)
     gone = integer(args[3], 0, len(args) - 4, SYNTAX)
     rest = args[4 + gone :]
     if len(rest) % 2:
@@ -145,13 +147,13 @@ def shard_rows(session: CommandSession, args: list[bytes]) -> Reply:
     summary="Receive keys that are not topics from another member",
     complexity="O(N) where N is the number of keys",
     arguments=(
-        _SOURCE,
+        SOURCE,
         Arg("key", "block", multiple=True, arguments=(Arg("name"), Arg("expires", "unix-time"), Arg("payload"))),
     ),
     ours=True,
 )
 def shard_values(session: CommandSession, args: list[bytes]) -> Reply:
-    _sharding(session)
+    check_sharded(session)
     rest = args[2:]
     if len(rest) % 3:
         raise CommandError(SYNTAX)
@@ -169,7 +171,7 @@ def shard_values(session: CommandSession, args: list[bytes]) -> Reply:
     summary="Take over all slots and keys that were received",
     complexity="O(N) where N is the number of keys",
     arguments=(
-        _SOURCE,
+        SOURCE,
         Arg("directory"),
         Arg("topics", "integer"),
         Arg(
@@ -184,7 +186,7 @@ def shard_values(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def shard_take(session: CommandSession, args: list[bytes]) -> Reply:
-    _sharding(session)
+    check_sharded(session)
     end = 4 + 4 * integer(args[3], 0, (len(args) - 4) // 4, SYNTAX)
     heads = [
         MovedTopic(name, integer(flags, 0, 255, SYNTAX), integer(expires, 0, LONG_MAX, SYNTAX), body)

@@ -102,6 +102,11 @@ class ColdStore:
     # -- sealing
 
     @property
+    def seals_at(self) -> str | None:
+        """Where blocks are written (cold/places.py), with its secrets; None: nothing is sealed."""
+        return None if self._settings["cold-store"] == NONE else self._url
+
+    @property
     def _url(self) -> str:
         word = self._settings["cold-store"]
         return "" if word in (LOCAL, NONE) else str(word.decode())

@@ -18,7 +18,7 @@ The sealing process removes a dropped block's file when its grace is over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from struct import Struct
 from typing import NamedTuple
@@ -38,7 +38,7 @@ _GROUP = Struct(">16s16sIQ")
 _COUNT = Struct(">I")
 _SIZE = Struct(">I")
 _DUE = Struct(">Q")
-_STATES, _BLOCKS = b"\0", b"\1"
+STATES, _BLOCKS = b"\0", b"\1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class ColdState(NamedTuple):
 
 def state(txn: Txn, topic: int) -> ColdState:
     """Return the state of a topic's cold part; an empty one if nothing was ever sealed."""
-    found = txn.get(COLD + _TOPIC.pack(topic) + _STATES)
+    found = txn.get(COLD + _TOPIC.pack(topic) + STATES)
     if found is None:
         return ColdState()
     sealed_to, *counts = _STATE.unpack(found)
@@ -93,7 +93,7 @@ def state(txn: Txn, topic: int) -> ColdState:
 
 
 def put_state(txn: Txn, topic: int, changed: ColdState) -> None:
-    txn.put(COLD + _TOPIC.pack(topic) + _STATES, _STATE.pack(entry_ids.pack(changed.sealed_to), *changed[1:]))
+    txn.put(COLD + _TOPIC.pack(topic) + STATES, _STATE.pack(entry_ids.pack(changed.sealed_to), *changed[1:]))
 
 
 # -- blocks
@@ -161,12 +161,13 @@ def backward(txn: Txn, topic: int, end: Id = entry_ids.MAX) -> Iterator[BlockInf
         found = None if before is None else databases.last_up_to(txn, of_topic, of_topic + entry_ids.pack(before))
 
 
-def files(txn: Txn) -> Iterator[tuple[str, bytes, int]]:
-    """Yield (path, sha256, bytes) of the file of each topic's blocks: a file that several topics share comes as
-    often."""
+def files(txn: Txn, without: Collection[int] = ()) -> Iterator[tuple[str, bytes, int]]:
+    """Yield (path, sha256, bytes) of the file of each topic's blocks, except those of topics with the numbers in
+    `without`: a file that several topics share comes as often."""
     kind_at = 1 + _TOPIC.size
+    left_out = {bytes(_TOPIC.size), *map(_TOPIC.pack, without)}
     for key, value in databases.items(txn, COLD):
-        if key[1:kind_at] != bytes(_TOPIC.size) and key[kind_at : kind_at + 1] == _BLOCKS:
+        if key[1:kind_at] not in left_out and key[kind_at : kind_at + 1] == _BLOCKS:
             _, _, _, file_bytes, _, sha256, _, path_bytes = _BLOCK.unpack_from(value)
             yield value[_BLOCK.size : _BLOCK.size + path_bytes].decode(), sha256, file_bytes
 
@@ -222,7 +223,7 @@ def remove_all(txn: Txn, topic: int, due_ms: int, limit: int) -> int:
     for block in found:
         remove(txn, topic, block, due_ms)
     if len(found) < limit:
-        txn.delete(COLD + _TOPIC.pack(topic) + _STATES)
+        txn.delete(COLD + _TOPIC.pack(topic) + STATES)
     return len(found)
 
 

@@ -69,6 +69,11 @@ def end_arrival(txn: Txn, topic: int) -> None:
     txn.delete(ARRIVING + _TOPIC.pack(topic))
 
 
+def is_arriving(txn: Txn, topic: int) -> bool:
+    """Return whether a topic of this number is on its way in."""
+    return txn.get(ARRIVING + _TOPIC.pack(topic)) is not None
+
+
 def arriving(txn: Txn) -> Iterator[int]:
     """Yield the numbers of topics that are on their way in. Change nothing meanwhile."""
     for key, _ in databases.items(txn, ARRIVING):

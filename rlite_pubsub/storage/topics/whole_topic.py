@@ -16,6 +16,7 @@ from struct import Struct
 from typing import Final
 
 from rlite_pubsub.storage import databases
+from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.topics import deadlines, topic_settings
 from rlite_pubsub.storage.topics.deadlines import GroupRow
@@ -34,20 +35,28 @@ DATABASES: Final = (
     databases.TRIM_MARKS,
     databases.PUBLICATIONS,
 )
+COLD_DATABASES: Final = (databases.TOMBSTONES, databases.COLD)
+"""What there is of blocks beside the blocks themselves: what is deleted in them, and the state."""
+_ORDER: Final = (*DATABASES, *COLD_DATABASES)
+_COLD_STATE: Final = databases.COLD + cold_blocks.STATES
 _NUMBER = Struct(">Q")
 _GROUP = Struct(">I")
 
 
-def rows(txn: Txn, topic: int, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-    """Yield (row, value), in order, after this row. Change nothing meanwhile."""
+def rows(txn: Txn, topic: int, after: bytes = b"", *, with_cold: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    """Yield (row, value), in order, after this row; with what there is of blocks beside them, if that is wanted.
+    Change nothing meanwhile."""
     number = _NUMBER.pack(topic)
-    for database in DATABASES:
-        if after[:1] and DATABASES.index(database) < DATABASES.index(after[:1]):
+    for database in _ORDER if with_cold else DATABASES:
+        if after[:1] and _ORDER.index(database) < _ORDER.index(after[:1]):
             continue
         prefix = database + number
         start = prefix + after[1:] + b"\0" if after[:1] == database else prefix
         for key, value in databases.items_from(txn, prefix, start):
-            yield database + key[len(prefix) :], value
+            row = database + key[len(prefix) :]
+            if database == databases.COLD and row != _COLD_STATE:
+                return  # the blocks are behind it
+            yield row, value
 
 
 def put(txn: Txn, topic: int, found: Iterable[tuple[bytes, bytes]]) -> None:
@@ -66,7 +75,7 @@ def remove(txn: Txn, topic: int, gone: Iterable[bytes]) -> None:
 
 def is_row(row: bytes) -> bool:
     """Return whether it can be a row."""
-    return row[:1] in DATABASES
+    return row == _COLD_STATE or (row[:1] in _ORDER and row[:1] != databases.COLD)
 
 
 def place(txn: Txn, topic: int, at: bytes) -> None:
