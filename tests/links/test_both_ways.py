@@ -56,9 +56,18 @@ def settle(clients: Mapping[str, redis.Redis]) -> None:
                 until(lambda client=client, end=end: end in said(client), end)  # type: ignore[misc]
 
 
-def check(clients: Mapping[str, redis.Redis], count: int = COUNT) -> None:
+def have_all_carried(clients: Mapping[str, redis.Redis], positions: int) -> bool:
+    """Every carrier, and there are so many, is behind the last entry of its source."""
+    ends = {client.xinfo_stream("orders")["last-generated-id"] for client in clients.values()}
+    fields = [client.hgetall("__links__:{orders}") for client in clients.values()]
+    found = [value.split()[1] for each in fields for name, value in each.items() if not name.startswith(b"origin:")]
+    return len(found) == positions and ends.issuperset(found)
+
+
+def check(clients: Mapping[str, redis.Redis], positions: int, count: int = COUNT) -> None:
     """Each place has all entries of each once, and those of one in their order."""
     settle(clients)
+    until(lambda: have_all_carried(clients, positions), "the end of every carrier")
     for client in clients.values():
         found = said(client)
         for who in clients:
@@ -66,13 +75,13 @@ def check(clients: Mapping[str, redis.Redis], count: int = COUNT) -> None:
         assert len(found) == len(clients) * (count + len(clients) + 1)
 
 
-def exchange(servers: Mapping[str, Server]) -> None:
-    """Every place appends, before and after it hears of the others."""
+def exchange(servers: Mapping[str, Server], links: int) -> None:
+    """Every place appends, before and after it hears of the others. Each link has two carriers."""
     clients = {name: client_of(server) for name, server in servers.items()}
     for start in range(0, COUNT, 100):
         for name, client in clients.items():
             say(client, name, start, 100)
-    check(clients)
+    check(clients, 2 * links)
 
 
 @pytest.fixture
@@ -85,7 +94,7 @@ def test_entries_of_either_side_are_on_both_once_and_say_where_they_were_appende
 ) -> None:
     server = serve()
     both(server, "central", other)
-    exchange({"here": server, "there": other})
+    exchange({"here": server, "there": other}, 1)
     here, there = client_of(server), client_of(other)
     origins = {fields[b"link-origin"] for _, fields in there.xrange("orders") if b"link-origin" in fields}
     ids = [id for id, fields in here.xrange("orders") if b"link-origin" not in fields]
@@ -103,14 +112,14 @@ def test_two_links_between_the_same_two_stores_bring_each_entry_once(serve: Serv
     one, two = serve(folder=tmp_path / "one"), serve(folder=tmp_path / "two")
     both(one, "there", two)
     both(two, "back", one)
-    exchange({"one": one, "two": two})
+    exchange({"one": one, "two": two}, 2)
 
 
 def test_a_ring_of_three_stores_brings_each_entry_once(serve: Serve, tmp_path: Path) -> None:
     servers = [serve(folder=tmp_path / str(number)) for number in range(3)]
     for number, server in enumerate(servers):
         both(server, "next", servers[(number + 1) % 3])
-    exchange({str(number): server for number, server in enumerate(servers)})
+    exchange({str(number): server for number, server in enumerate(servers)}, 3)
 
 
 def test_two_stores_that_are_linked_and_meet_at_a_redis_have_each_entry_once_also_when_it_is_started_again(
@@ -128,13 +137,11 @@ def test_two_stores_that_are_linked_and_meet_at_a_redis_have_each_entry_once_als
     other.start()
     for name, client in clients.items():
         say(client, name, COUNT // 2, COUNT // 2)
-    check(clients)
+    check(clients, 6)
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_kill_at_any_step_leaves_each_entry_once_on_both_sides(
-    serve: Serve, other: RedisProcess, step: str
-) -> None:
+def test_a_kill_at_any_step_leaves_each_entry_once_on_both_sides(serve: Serve, other: RedisProcess, step: str) -> None:
     server = serve(environment={"RLITE_FAILPOINT": step})
     say(client_of(server), "here")
     say(client_of(other), "there")
@@ -147,7 +154,7 @@ def test_a_kill_at_any_step_leaves_each_entry_once_on_both_sides(
 
     until(has_died_often, "the fourth process")
     server.end(signal.SIGKILL)
-    check({"here": client_of(serve()), "there": client_of(other)})
+    check({"here": client_of(serve()), "there": client_of(other)}, 2)
 
 
 def test_kills_of_either_side_under_load_leave_each_entry_once(serve: Serve, other: RedisProcess) -> None:
@@ -164,7 +171,7 @@ def test_kills_of_either_side_under_load_leave_each_entry_once(serve: Serve, oth
             process = link_process(server.store_folder)
             os.kill(process, signal.SIGKILL)
             until(lambda: link_process(server.store_folder) not in (0, process), "another process")  # noqa: B023
-    check({"here": client_of(server), "there": client_of(other)})
+    check({"here": client_of(server), "there": client_of(other)}, 2)
 
 
 def test_a_link_that_went_one_way_and_goes_both_brings_nothing_back(serve: Serve, other: RedisProcess) -> None:
@@ -177,7 +184,7 @@ def test_a_link_that_went_one_way_and_goes_both_brings_nothing_back(serve: Serve
     say(there, "there", 0, COUNT)
     both(server, "central", other)
     say(here, "here", 100, COUNT - 100)
-    check({"here": here, "there": there})
+    check({"here": here, "there": there}, 2)
 
 
 def test_a_one_way_link_in_a_ring_with_others_stops_and_says_why(serve: Serve, tmp_path: Path) -> None:
@@ -193,9 +200,7 @@ def test_a_one_way_link_in_a_ring_with_others_stops_and_says_why(serve: Serve, t
     assert client_of(one).xlen("orders") == 20
 
 
-def test_topics_of_a_cluster_go_both_ways_by_a_pattern(
-    serve: Serve, start_redis: Callable[..., RedisProcess]
-) -> None:
+def test_topics_of_a_cluster_go_both_ways_by_a_pattern(serve: Serve, start_redis: Callable[..., RedisProcess]) -> None:
     cluster, server = RedisCluster(start_redis), serve()
     names = [f"orders.{number}" for number in range(6)]
     here = client_of(server)
