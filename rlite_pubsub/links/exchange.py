@@ -51,6 +51,8 @@ class Exchange:
         self._folder = folder
         self._wishes = Wishes(self.switchboard.origin)
         self._links: dict[str, tuple[Link, asyncio.Task[None] | None]] = {}
+        self._ending: set[str] = set()
+        """The links among them that are being dropped."""
         self._guests: dict[bytes, _Guest] = {}
         self._here = HerePort(self.switchboard, self._framed)
         self._is_changed = True
@@ -163,7 +165,8 @@ class Exchange:
             except (ValueError, TypeError) as failure:
                 log.warning("The link %s can't be read: %s", name, failure)
         for name in list(self._links):
-            if wanted.get(name) != self._links[name][0].definition:
+            if name not in self._ending and wanted.get(name) != self._links[name][0].definition:
+                self._ending.add(name)
                 asyncio.ensure_future(self._drop(name))
         for name, definition in wanted.items():
             if name not in self._links:
@@ -182,10 +185,14 @@ class Exchange:
         self._links[definition.name] = (link, None if definition.is_paused else asyncio.ensure_future(link.run()))
 
     async def _drop(self, name: str) -> None:
-        _, task = self._links.pop(name)
+        """End a link, and then see whether another one of its name is wanted."""
+        _, task = self._links.get(name, (None, None))
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
+        self._links.pop(name, None)
+        self._ending.discard(name)
+        self._seen = self._seen[0], -1
 
     # -- guests
 

@@ -167,6 +167,20 @@ def test_a_link_that_is_paused_brings_nothing_and_one_that_is_deleted_is_gone(
     until(lambda: link_process(ours.store_folder) == 0, "the end of the process")
 
 
+def test_a_link_that_another_one_replaces_at_once_ends_and_the_other_one_begins(
+    serve: Serve, start_redis: Callable[..., RedisProcess]
+) -> None:
+    ours, before, after = serve(), start_redis(), start_redis()
+    create(ours, "central", before)
+    with client_of(ours).pipeline() as pipe:
+        pipe.execute_command("LINK", "DELETE", "central")
+        pipe.execute_command("LINK", "CREATE", "central", f"redis://127.0.0.1:{after.port}")
+        pipe.execute()
+    heard = Ear(after.port, "news")
+    open_way(ours.port, heard, "news")
+    until(lambda: len(client_of(before).client_list()) == 1, "the end of the connection")
+
+
 def test_what_the_other_side_refuses_is_said_and_tried_again(
     serve: Serve, start_redis: Callable[..., RedisProcess]
 ) -> None:
