@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 from rlite_pubsub.links.failing import BREAKS, CONNECTING, DOWN, RETRY_SECONDS, UP
 from rlite_pubsub.links.link_wire import LinkWire, Request
 from rlite_pubsub.links.position import (
+    ALIKE,
     NOWHERE,
     ORIGIN,
     OWN,
@@ -28,6 +29,7 @@ from rlite_pubsub.links.position import (
     Id,
     Origins,
     Position,
+    alike_up_to,
     key_of,
     origin_in,
     parsed,
@@ -179,7 +181,7 @@ class Carrier:
                 following = following._replace(passed=self._seen.added)
             failpoint("link-batch-read")
             adds = self._same(entries) if way == SAME else self._own(entries, look.origins)
-            changes = [[b"MULTI"], *adds, self._note(following, look.origins), [b"EXEC"]]
+            changes = [[b"MULTI"], *adds, self._note(following, look), [b"EXEC"]]
             batch = target.send(changes + self._look(is_own=way == OWN))
             reading = source.send(self._read(following.last))
             failpoint("link-batch-sent")
@@ -258,15 +260,15 @@ class Carrier:
     async def _beginning(self, source: LinkWire, extent: Extent) -> Position:
         """Nothing was brought over yet."""
         name = self.leg.name
-        info, back = await source.send([[b"XINFO", b"STREAM", name], [b"HGET", key_of(name), self._field]])
+        fields = [self._field, ALIKE + self._field]
+        info, came = await source.send([[b"XINFO", b"STREAM", name], [b"HMGET", key_of(name), *fields]])
         seen = Extent.of(info)
         way = SAME if extent.last == NOWHERE else OWN
-        if isinstance(back, Exception):
-            raise back
-        if back is not None and not self.leg.is_one_way:
-            came = Position.of(back)
-            if came.way == SAME:  # up to there they were brought the other way, and don't say so
-                return Position(OWN, came.last, seen.added if came.last == seen.last else seen.removed, 0)
+        if isinstance(came, Exception):
+            raise came
+        alike = None if self.leg.is_one_way else alike_up_to(*came)
+        if alike is not None:  # up to there they were brought the other way, and don't say so
+            return Position(OWN, alike, seen.added if alike == seen.last else seen.removed, 0)
         if self._since == b"$":
             return Position(way, seen.last, seen.added, 0)
         return Position(way, parsed(self._since), seen.removed, 0)
@@ -314,9 +316,12 @@ class Carrier:
                 adds.append([b"XADD", leg.there, b"*", *words])
         return adds
 
-    def _note(self, position: Position, origins: Origins) -> Request:
+    def _note(self, position: Position, look: _TargetView) -> Request:
         value = position.value(self._through | {self.leg.source})
-        return [b"HSET", key_of(self.leg.there), self._field, value, *origins.changes()]
+        note = [b"HSET", key_of(self.leg.there), self._field, value, *look.origins.changes()]
+        if look.known is not None and look.known.way == SAME and position.way == OWN:
+            note += [ALIKE + self._field, spelled(look.known.last)]
+        return note
 
     @staticmethod
     def _check(replies: list[Any]) -> None:
@@ -332,4 +337,3 @@ class Carrier:
         for reply in done:
             if isinstance(reply, Exception):
                 raise Refused(f"the target refuses an entry: {reply}")
-

@@ -6,12 +6,17 @@ was brought there, so that it is exact after whatever happens.
     field    store id / link
     value    how u8 "same" | "own", last id, entries passed, entries lost, ids of stores: separated by blanks
 
+    field    alike: store id / link
+    value    id
+
     field    origin: store id / topic
     value    id
 
 The ids of stores are of those that the entries come through: a link that goes one way and finds its target among them
-would send them round. The fields of origins say of each topic, wherever, whose entries are here with ids of the
-target's own, which of its entries is the latest here: an entry that comes again, by another way, is known by that.
+would send them round. An id under "alike" stands where "same" has become "own": of the last entry that has its id from
+the source, and so does not say where it comes from. The fields of origins say of each topic, wherever, whose entries
+are here with ids of the target's own, which of its entries is the latest here: an entry that comes again, by another
+way, is known by that.
 """
 
 from __future__ import annotations
@@ -28,6 +33,8 @@ NOWHERE: Final = (0, 0)
 """Before every entry."""
 ORIGIN: Final = b"link-origin"
 """The field that says where an entry with an id of the target's own comes from: store/topic/id."""
+ALIKE: Final = b"alike:"
+"""Before a link's field: up to where entries have the ids that they have at the source, now that others have not."""
 _ORIGIN_OF: Final = b"origin:"
 
 
@@ -69,6 +76,15 @@ class Position(NamedTuple):
 
     def value(self, stores: Iterable[bytes]) -> bytes:
         return b" ".join((self.way, spelled(self.last), b"%d" % self.passed, b"%d" % self.lost, *sorted(stores)))
+
+
+def alike_up_to(position: bytes | None, alike: bytes | None) -> Id | None:
+    """Return the last entry that was brought with the id that it has at the source, by a link's two fields; None if
+    there is none. Raises ValueError."""
+    if alike is not None:
+        return parsed(alike)
+    found = None if position is None else Position.of(position)
+    return found.last if found is not None and found.way == SAME else None
 
 
 def stores_in(values: Iterable[bytes]) -> set[bytes]:

@@ -60,7 +60,8 @@ def have_all_carried(clients: Mapping[str, redis.Redis], positions: int) -> bool
     """Every carrier, and there are so many, is behind the last entry of its source."""
     ends = {client.xinfo_stream("orders")["last-generated-id"] for client in clients.values()}
     fields = [client.hgetall("__links__:{orders}") for client in clients.values()]
-    found = [value.split()[1] for each in fields for name, value in each.items() if not name.startswith(b"origin:")]
+    ids = b"origin:", b"alike:"
+    found = [value.split()[1] for each in fields for name, value in each.items() if not name.startswith(ids)]
     return len(found) == positions and ends.issuperset(found)
 
 
@@ -184,6 +185,26 @@ def test_a_link_that_went_one_way_and_goes_both_brings_nothing_back(serve: Serve
     say(there, "there", 0, COUNT)
     both(server, "central", other)
     say(here, "here", 100, COUNT - 100)
+    check({"here": here, "there": there}, 2)
+
+
+def test_a_link_that_had_to_share_its_topic_and_goes_both_ways_brings_nothing_back(
+    serve: Serve, other: RedisProcess
+) -> None:
+    """What it has brought before others wrote there has the ids of its source, and does not say where it comes from."""
+    server = serve()
+    here, there = client_of(server), client_of(other)
+    say(here, "here", 0, 100)
+    create(server, "central", other.url)
+    until(lambda: there.xlen("orders") == 100, "the entries")
+    say(there, "there", 0, 100)
+    say(here, "here", 100, 100)
+    until(lambda: there.xlen("orders") == 300, "the entries with ids of the target's")
+    here.execute_command("LINK", "DELETE", "central")
+    until(lambda: not link_process(server.store_folder), "the end of the link")
+    both(server, "central", other)
+    say(here, "here", 200, COUNT - 200)
+    say(there, "there", 100, COUNT - 100)
     check({"here": here, "there": there}, 2)
 
 
