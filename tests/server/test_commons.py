@@ -123,7 +123,9 @@ def test_a_program_that_starts_after_the_setting_was_made_announces_what_it_does
     with OtherProcess(folder, "rlite_pubsub.Redis(folder).set('mine', 1, px=1)\nsay('done')") as program:
         assert program.hear() == "done"
         assert program.end() == 0
-    assert heard(pubsub, 3) == [(b"set", b"mine"), (b"expire", b"mine"), (b"expired", b"mine")]
+    events = heard(pubsub, 3)
+    events.remove((b"expired", b"mine"))  # a server may find that before the program has announced the rest
+    assert events == [(b"set", b"mine"), (b"expire", b"mine")]
 
 
 # -- users
