@@ -9,7 +9,7 @@ from typing import Any
 
 from rlite_pubsub.cli.doctor.files import PAUSE_SECONDS, existing, readers_of, sizes_of
 from rlite_pubsub.cli.ending import CommandFailed
-from rlite_pubsub.cli.target import add_target, client_of, folder_of, is_server
+from rlite_pubsub.cli.target import add_target, client_of, folder_of, is_server, target_of
 from rlite_pubsub.cli.text import mapping, text
 
 
@@ -23,6 +23,14 @@ def subscribers(parser: argparse.ArgumentParser) -> None:
 def compact(parser: argparse.ArgumentParser) -> None:
     """Declares its options."""
     add_target(parser)
+    parser.add_argument(
+        "store",
+        nargs="?",
+        metavar="STORE",
+        type=target_of,
+        default=argparse.SUPPRESS,  # then what -s says counts
+        help="a store's folder; the same as -s STORE",
+    )
     parser.set_defaults(run=_compact)
 
 

@@ -23,7 +23,7 @@ KEPT = 20
 
 
 def compact(folder: Path, failpoint: str = "") -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "rlite_pubsub", "compact", "-s", str(folder)]
+    words = [sys.executable, "-m", "rlite_pubsub", "compact", str(folder)]
     environment = os.environ | ({"RLITE_FAILPOINT": failpoint} if failpoint else {})
     return subprocess.run(words, capture_output=True, text=True, env=environment, timeout=PATIENCE_S)
 
