@@ -48,8 +48,9 @@ def test_all_that_a_killed_server_of_1000_sessions_left_is_gone_with_the_next_pu
             assert publisher.publish("all", "to the living") == SESSIONS + 1
             assert reader.hear() == "to the living"
         server.end(signal.SIGKILL)
-        counts = {publisher.publish("all", "first"), publisher.publish("all", "second")}
-        assert counts == ({SESSIONS + 1, 1} if was_there else {1})
+        assert [publisher.publish("all", "first"), publisher.publish("all", "second")] == [1, 1], (
+            "the dead are not counted"
+        )
         assert [reader.hear(), reader.hear()] == ["first", "second"], "the living lose nothing"
         assert publisher.pubsub_channels() == [b"all"] and publisher.pubsub_numpat() == 0
         assert len(list((folder / "subscribers").iterdir())) == 2, "the reader's own"
