@@ -1,5 +1,5 @@
-"""What a process of ours says to a connection whose keys only this process has: through a pair of sockets, and from
-there into its outbox.
+"""Passes on what another process of ours says to a connection whose TLS keys only this process has: through a pair of
+sockets, and from there into its outbox.
 
 Law 7: nobody waits for a slow peer but that process. A piece is taken from it when the peer has taken the one before,
 so no more than that is in memory.
@@ -44,7 +44,7 @@ class Relay:
         turns.watch(ours.fileno(), self, READABLE)
 
     def on_ready(self, events: int) -> None:
-        """That process has said something, or is at its end."""
+        """Pass on what that process has said, or end with it."""
         if not self._connection.is_drained:
             self._turns.change(self._socket.fileno(), 0)
             return
@@ -61,12 +61,12 @@ class Relay:
             self._ended()
 
     def go_on(self) -> None:
-        """The peer has taken what it was sent."""
+        """Read on, now that the peer has taken what it was sent."""
         if self._socket.fileno() >= 0:
             self._turns.change(self._socket.fileno(), READABLE)
 
     def on_failure(self) -> None:
-        """That process hears that nobody listens."""
+        """Hang up, so that the process hears that nobody listens."""
         self.close()
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from redis.exceptions import ConnectionError, ResponseError
 
 from rlite_pubsub.topics.aio_line import AwaitedLine
 from rlite_pubsub.topics.aio_route import Where
-from rlite_pubsub.topics.consumption import PAGE
+from rlite_pubsub.topics.consumption import pending_in, pending_words
 from rlite_pubsub.topics.entry import Entry, pairs_of, text
 
 
@@ -25,8 +25,8 @@ class Consumed(Entry):
     acknowledge: Callable[[str], Awaitable[bool]] = field(repr=False, compare=False)
 
     async def ack(self) -> bool:
-        """It is done, and makes room for another. False if it was not pending any more, because its time was over or
-        another consumer has claimed it. Any task of the loop may call this. Raises what an XACK raises."""
+        """Acknowledge the entry, which makes room for another. Returns False if it was no longer pending, because it
+        timed out or another consumer has claimed it. Any task of the loop may call this. Raises what an XACK raises."""
         return await self.acknowledge(self.id)
 
 
@@ -72,11 +72,8 @@ class Consumption(AwaitedLine[Consumed]):
         """Yield what is pending with the consumer, except what it has been given here."""
         after = "0-0"
         while True:
-            await connection.send_command(
-                "XREADGROUP", "GROUP", self._group, self._consumer, "COUNT", PAGE, "STREAMS", self._topic, after
-            )
-            reply = await _answer(connection)
-            entries = next(iter(reply.values())) if isinstance(reply, dict) else reply[0][1]
+            await connection.send_command(*pending_words(self._topic, self._group, self._consumer, after))
+            entries = pending_in(await _answer(connection))
             if not entries:
                 return
             for entry_id, flat in entries:

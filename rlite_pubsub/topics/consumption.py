@@ -93,11 +93,8 @@ class Consumption(PushedLine[Consumed]):
         """Yield the consumer's pending entries, without those given to it here."""
         after = "0-0"
         while True:
-            connection.send_command(
-                "XREADGROUP", "GROUP", self._group, self._consumer, "COUNT", PAGE, "STREAMS", self._topic, after
-            )
-            reply = _answer(connection)
-            entries = next(iter(reply.values())) if isinstance(reply, dict) else reply[0][1]
+            connection.send_command(*pending_words(self._topic, self._group, self._consumer, after))
+            entries = pending_in(_answer(connection))
             if not entries:
                 return
             for entry_id, pairs in entries:
@@ -114,6 +111,17 @@ class Consumption(PushedLine[Consumed]):
         was_pending = bool(self.route.ask("XACK", self._topic, self._group, entry_id))
         self._given.discard(entry_id)
         return was_pending
+
+
+def pending_words(topic: str | bytes, group: str | bytes, consumer: str | bytes, after: str) -> list[Any]:
+    """Return the request for the next page of a consumer's pending entries."""
+    return ["XREADGROUP", "GROUP", group, consumer, "COUNT", PAGE, "STREAMS", topic, after]
+
+
+def pending_in(reply: Any) -> list[Any]:
+    """Return the ids and fields in the reply to that, in either version of the protocol."""
+    found: list[Any] = next(iter(reply.values())) if isinstance(reply, dict) else reply[0][1]
+    return found
 
 
 def _answer(connection: Any) -> Any:
