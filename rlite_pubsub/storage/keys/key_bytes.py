@@ -18,7 +18,7 @@ _SCORE: Final = Struct(">d")
 _FIELD: Final = Struct(">QI")
 _ELEMENT: Final = Struct(">cQQ")
 _MIDDLE: Final = 1 << 63
-_KEY_HEAD: Final = Struct(">BBQQI")
+KEY_HEAD: Final = Struct(">BBQQI")
 _COUNT: Final = Struct(">Q")
 _OTHER_BITS: Final = bytes(range(255, -1, -1))
 """For each byte the one with all bits inverted."""
@@ -47,7 +47,7 @@ def pure_element(database: bytes, number: int, index: int) -> bytes:
 
 
 def pure_key_record(type: int, flags: int, expires_ms: int, modified: int, name: bytes, body: bytes) -> bytes:
-    return _KEY_HEAD.pack(type, flags, expires_ms, modified, len(name)) + name + body
+    return KEY_HEAD.pack(type, flags, expires_ms, modified, len(name)) + name + body
 
 
 def pure_post(members: int, bound: bytes) -> bytes:
