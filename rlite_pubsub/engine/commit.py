@@ -93,7 +93,7 @@ class KeyCommit:
         self._unacknowledged.clear()
         if self._announcing is not None and self._announcing.is_owing:
             self._announcing.after_commit()
-        self._shared_waits.wake_others(self._keyspace)
+        self._shared_waits.after_commit(self._keyspace, is_seen=False)
 
     def _commit(self) -> None:
         keyspace = self._keyspace

@@ -67,12 +67,19 @@ def check_writers(hub: Hub, kind: Kind, name: bytes) -> bool:
 
 
 def send(hub: Hub, route: Route, tails: list[bytes], aside: bool = False) -> None:
-    """Like `publish`, for a known route."""
+    """Like `publish`, for a known route: hand messages to the sessions here and to the post, both for the turn's end.
+    What is said `aside` has been checked and retained before, if at all."""
     if route.address is not None and hub.post is not None and not aside and not hub.agenda.due & LETTERS:
         hub.post.check_writer(route.address)
     if route.topic is not None and not aside:
         hub.retain(route.topic, tails)
-    _hand_out(hub, route, tails)
+    if route.receivers:
+        hub.delivered += len(tails) * route.receivers
+        if route.address is not None and hub.post is not None:
+            hub.post.add(route, tails)
+            hub.agenda.due |= LETTERS
+        if route.audiences:
+            hub.join_run(route, tails)
 
 
 def publish_whole(hub: Hub, kind: Kind, name: bytes, tails: list[bytes]) -> Route:
@@ -83,19 +90,8 @@ def publish_whole(hub: Hub, kind: Kind, name: bytes, tails: list[bytes]) -> Rout
     if route is not NOBODY:
         if route.topic is not None:
             hub.retain(route.topic, tails)
-        _hand_out(hub, route, tails)
+        send(hub, route, tails, aside=True)
     return route
-
-
-def _hand_out(hub: Hub, route: Route, tails: list[bytes]) -> None:
-    """Hand messages to the sessions here and to the post, both for the turn's end."""
-    if route.receivers:
-        hub.delivered += len(tails) * route.receivers
-        if route.address is not None and hub.post is not None:
-            hub.post.add(route, tails)
-            hub.agenda.due |= LETTERS
-        if route.audiences:
-            hub.join_run(route, tails)
 
 
 def deliver(hub: Hub, kind: Kind, name: bytes, tails: list[bytes]) -> Route:

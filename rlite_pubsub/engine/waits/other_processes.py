@@ -203,14 +203,10 @@ class SharedWaits:
                 if key[1] is not None and key in self.waited:
                     self._versions[key] = keyspace.version(key[0], key[1])
 
-    def after_commit(self, keyspace: Keyspace) -> None:
-        """Law 1: wake other processes that wait for what this turn has changed."""
-        if keyspace.stored.committed == self._looked_at + 1:
+    def after_commit(self, keyspace: Keyspace, *, is_seen: bool = True) -> None:
+        """Law 1: wake other processes that wait for what was committed. `is_seen`: the clients here have seen it."""
+        if is_seen and keyspace.stored.committed == self._looked_at + 1:
             self._looked_at += 1  # it was ours: nobody else committed in between
-        self.wake_others(keyspace)
-
-    def wake_others(self, keyspace: Keyspace) -> None:
-        """Do only that, while clients here may still have to see it."""
         touched = keyspace.touched
         if not touched:
             return

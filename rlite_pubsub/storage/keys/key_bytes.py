@@ -66,8 +66,16 @@ def pure_words(strings: list[bytes] | tuple[bytes, ...]) -> bytes:
 
 
 def pure_rows_in_order(rows: dict[bytes, bytes | None]) -> tuple[list[tuple[bytes, bytes]], list[bytes]]:
-    kept = [(key, value) for key, value in rows.items() if value is not None]
-    return sorted(kept), sorted(key for key, value in rows.items() if value is None)
+    kept: list[tuple[bytes, bytes]] = []
+    gone: list[bytes] = []
+    for key, value in rows.items():
+        if value is None:
+            gone.append(key)
+        else:
+            kept.append((key, value))
+    kept.sort()
+    gone.sort()
+    return kept, gone
 
 
 def pure_take_out(words: list[bytes], word: bytes) -> bool:

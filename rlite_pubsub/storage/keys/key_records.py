@@ -36,7 +36,8 @@ _DATABASE: Final = Struct(">H")
 _SPACE: Final = Struct(">I")
 _SPACE_RECORD: Final = Struct(">IQQ")
 _HEAD: Final = key_bytes.KEY_HEAD
-_key_record: Final = key_bytes.key_record
+pack: Final = key_bytes.key_record
+"""Returns the record of a key: its type, its flags, when it expires, its last transaction, its name and body."""
 _rows_in_order: Final = key_bytes.rows_in_order
 _EXPIRY: Final = Struct(">Q")
 
@@ -102,11 +103,6 @@ def _next(txn: Txn, counter: bytes) -> int:
 def get(txn: Txn, place: bytes) -> KeyRecord | None:
     value = txn.get(databases.KEYS + place)
     return unpack(value) if value is not None else None
-
-
-def pack(type: int, flags: int, expires_ms: int, modified: int, name: bytes, body: bytes) -> bytes:
-    """Return the record of a key."""
-    return _key_record(type, flags, expires_ms, modified, name, body)
 
 
 def put(txn: Txn, place: bytes, value: bytes) -> None:
