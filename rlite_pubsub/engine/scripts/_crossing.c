@@ -84,6 +84,7 @@ static const struct {
 #define MOST_RETURNED (1 << 24)         /* bytes of what is within such a table, ELEMENT_BYTES each and what they hold */
 #define ELEMENT_BYTES 64
 #define MOST_PACKED (1 << 20)           /* bytes of MessagePack, which nobody can interrupt here */
+#define MOST_WITH_NIL 64                /* members of a map in it, if some are nil: each of these may move all others */
 
 typedef struct {
     PyObject_HEAD
@@ -201,6 +202,22 @@ static PyObject *known_word(Crossing *self, const char *text, size_t size)
 
 static const char no_memory[] = "ERR not enough memory";
 
+static PyObject *number_word(double number)
+{
+    /* As "%.17g" spells it, which takes long: what is whole and has no exponent is spelled here. */
+    char text[40], *begin = text + sizeof text;
+    if (number < LARGEST && number > -LARGEST && number == trunc(number) && (number != 0 || !signbit(number))) {
+        uint64_t left = (uint64_t)fabs(number);
+        do
+            *--begin = (char)('0' + left % 10);
+        while ((left /= 10) != 0);
+        if (number < 0)
+            *--begin = '-';
+        return PyBytes_FromStringAndSize(begin, text + sizeof text - begin);
+    }
+    return PyBytes_FromStringAndSize(text, snprintf(text, sizeof text, "%.17g", number));
+}
+
 static PyObject *words_of(Crossing *self, lua_State *state, int count, const char **wrong)
 {
     /* The arguments of a call. NULL: `wrong` says why. */
@@ -219,10 +236,9 @@ static PyObject *words_of(Crossing *self, lua_State *state, int count, const cha
             }
             left -= size;
             word = at == 0 ? known_word(self, text, size) : PyBytes_FromStringAndSize(text, size);
-        } else if (type == NUMBER) { /* tolstring would spell it shorter */
-            char text[40];
-            word = PyBytes_FromStringAndSize(text, snprintf(text, sizeof text, "%.17g", lua.tonumber(state, at + 1)));
-        } else
+        } else if (type == NUMBER) /* tolstring would spell it shorter */
+            word = number_word(lua.tonumber(state, at + 1));
+        else
             *wrong = "ERR Lua redis lib command arguments must be strings or integers";
         if (word == NULL) {
             Py_CLEAR(words);
@@ -610,15 +626,16 @@ static int push_elements(lua_State *state, Packed *packed, uint64_t count, int n
 
 static int push_members(lua_State *state, Packed *packed, uint64_t count, int nested)
 {
+    int may_be_nil = count <= MOST_WITH_NIL;
     lua.createtable(state, 0, 0);
     for (; count > 0; count--) {
         if (!push_unpacked(state, packed, nested + 1) || lua.type(state, -1) == NIL)
             return 0;
         if (lua.type(state, -1) == NUMBER && isnan(lua.tonumber(state, -1)))
             return 0;
-        if (!push_unpacked(state, packed, nested + 1) || lua.type(state, -1) == NIL) /* which may take Lua long */
+        if (!push_unpacked(state, packed, nested + 1) || (lua.type(state, -1) == NIL && !may_be_nil))
             return 0;
-        lua.rawset(state, -3);
+        lua.rawset(state, -3); /* a nil, too: `pairs` shows the same order as after an assignment */
     }
     return 1;
 }

@@ -58,10 +58,11 @@ def flat(reply: Reply) -> list[Reply]:
     kind = type(reply)
     if kind is _SET:
         return list(reply)
+    pairs: list[tuple[Reply, Reply]] = reply if kind is _MAP else list(reply.items())
     flat: list[Reply] = []
-    for key, value in reply if kind is _MAP else reply.items():
-        flat.append(key)
-        flat.append(value)
+    for pair in pairs:
+        flat.append(pair[0])
+        flat.append(pair[1])
     return flat
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from c_module import compiled
+from lupa import lua51
 from recorded_session import House
 
 from rlite_pubsub.engine.scripts import crossing, runner
@@ -84,6 +85,8 @@ RETURNED = [
     "return redis.call('ECHO', 1e17)",
     "return redis.call('ECHO', 0.1)",
     "return redis.call('ECHO', 3.0)",
+    "return {redis.call('ECHO', 0), redis.call('ECHO', -7), redis.call('ECHO', -1.5), redis.call('ECHO', 2^63)}",
+    "return {redis.call('ECHO', 2^53 - 1), redis.call('ECHO', 1 - 2^53), redis.call('ECHO', 2^53)}",
     "return {redis.pcall('ECHO', 0/0), redis.pcall('ECHO', 1/0), redis.pcall('ECHO', -1/0)}",
     "return redis.call('eChO', 'x') .. redis.call('ECHO', 'y')",
     "return redis.call()",
@@ -236,6 +239,22 @@ def test_what_c_unpacks_is_what_lua_does(houses: list[House]) -> None:
     for first in range(0, len(texts), 500):
         request = ("EVAL", DUMP, "0", *texts[first : first + 500])
         assert through_c.do(*request) == through_lupa.do(*request)
+
+
+@pytest.mark.usefixtures("own")
+def test_a_zero_keeps_its_sign() -> None:
+    assert House().session().do("EVAL", "return redis.call('ECHO', tonumber('-0'))", "0") == b"$2\r\n-0\r\n"
+
+
+@pytest.mark.usefixtures("own")
+def test_c_unpacks_a_map_with_members_that_are_nil_unless_it_is_large() -> None:
+    begun = crossing.begin(lua51.LuaRuntime(encoding=None), lambda words: None, lambda: True, 1 << 20)
+    assert begun is not None
+    unpacked = begun[2]
+    is_plain, found = unpacked(b"\x83\xa1a\xc0\xa1b\x01\xa1c\xc0")
+    assert (is_plain, dict(found)) == (True, {b"b": 1})
+    many = b"".join(bytes([number, 0xC0]) for number in range(100))
+    assert not unpacked(b"\xde\x00\x64" + many)
 
 
 @pytest.mark.usefixtures("own")
