@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.arguments.integers import integer
@@ -27,16 +26,17 @@ _BY_SCORE: Final = "score"
 _BY_MEMBER: Final = "member"
 
 
-@dataclass
 class _RangeOptions:
     """The options of a command of the family."""
 
-    by: str
-    backwards: bool
-    with_scores: bool = False
-    offset: int = 0
-    most: int = -1
-    """Negative: all."""
+    __slots__ = ("backwards", "by", "most", "offset", "with_scores")
+
+    def __init__(self, by: str, backwards: bool, with_scores: bool, offset: int, most: int) -> None:
+        self.by = by
+        self.backwards = backwards
+        self.with_scores = with_scores
+        self.offset = offset
+        self.most = most  # negative: all
 
     def take_from(self, found: SortedSet, wanted: Range) -> list[Scored]:
         start, stop = self._ranks_in(found, wanted)

@@ -13,8 +13,8 @@ _NUMBER: Final = re.compile(rb"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|inf
 _HEXADECIMAL: Final = re.compile(rb"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?", re.IGNORECASE)
 _SPOKEN: Final = re.compile(rb"[+-]?inf", re.IGNORECASE)
 _ZERO: Final = re.compile(rb"[+-]?[0.]*(?:e.*)?", re.IGNORECASE)
-_SURE_DIGITS: Final = 15
-"""The number of digits up to which an integer is neither rounded nor too large."""
+_SURE_DIGITS: Final = 300
+"""The number of digits up to which an integer is not too large."""
 _ENDLESS: Final = {b"-inf": -math.inf, b"+inf": math.inf, b"inf": math.inf}
 """The bounds of ranges that have none."""
 _SPACES: Final = b" \t\n\v\f\r"

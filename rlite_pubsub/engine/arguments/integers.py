@@ -14,8 +14,9 @@ _SURE_DIGITS: Final = 18
 """The number of digits that always fit into 64 bits."""
 _ZERO: Final = 0x30
 _NINE: Final = 0x39
-_FEW: Final = {b"%d" % number: number for number in range(16)}
-"""What says how many keys there are mostly says so."""
+_FEW: Final = {b"%d" % number: number for number in range(-1, 16)}
+"""What most numbers of keys, places and limits are."""
+_FEW_BYTES: Final = 2
 _NO_BIT: Final = b"ERR bit offset is not an integer or out of range"
 
 INT_MIN: Final = -(1 << 31)
@@ -26,14 +27,18 @@ LONG_MAX: Final = (1 << 63) - 1
 
 def integer(text: bytes, low: int = LONG_MIN, high: int = LONG_MAX, refusal: bytes = NOT_AN_INTEGER) -> int:
     """Return the number that `text` spells. Raises CommandError if it spells none or is not within low..high."""
-    if 0 < len(text) <= _SURE_DIGITS and text[0] != _ZERO and (natural := _natural(text)) >= 0:  # usually
+    size = len(text)
+    few = _FEW.get(text) if size <= _FEW_BYTES else None
+    if few is not None:
+        number = few
+    elif 0 < size <= _SURE_DIGITS and text[0] != _ZERO and (natural := _natural(text)) >= 0:  # usually
         number = int(natural)
-        if low is LONG_MIN and high is LONG_MAX:  # usually, and comparing with these is slow
-            return number
     elif _INTEGER.fullmatch(text):
         number = int(text)
     else:
         raise CommandError(refusal)
+    if low is LONG_MIN and high is LONG_MAX and size <= _SURE_DIGITS:  # usually, and comparing with these is slow
+        return number
     if not low <= number <= high:
         raise CommandError(refusal)
     return number

@@ -42,13 +42,16 @@ class Ranks:
         return first, min(last, size - 1) + 1
 
 
-class Scores(NamedTuple):
+class Scores:
     """A range from a lowest to a highest score, either of which may be excluded."""
 
-    lowest: float
-    without_lowest: bool
-    highest: float
-    without_highest: bool
+    __slots__ = ("highest", "lowest", "without_highest", "without_lowest")
+
+    def __init__(self, lowest: float, without_lowest: bool, highest: float, without_highest: bool) -> None:
+        self.lowest = lowest
+        self.without_lowest = without_lowest
+        self.highest = highest
+        self.without_highest = without_highest
 
     def bounds(self, found: SortedSet) -> tuple[int, int]:
         if self.lowest > self.highest:
@@ -89,10 +92,12 @@ def ranks(first: bytes, last: bytes) -> Ranks:
 
 def score_range(lowest: bytes, highest: bytes) -> Scores:
     """Read a range of scores; a bound with `(` before it is excluded. Raises CommandError."""
-    low, high = [loosely_floating(bound[1:] if bound.startswith(b"(") else bound) for bound in (lowest, highest)]
+    without_lowest, without_highest = lowest.startswith(b"("), highest.startswith(b"(")
+    low = loosely_floating(lowest[1:] if without_lowest else lowest)
+    high = loosely_floating(highest[1:] if without_highest else highest)
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         raise CommandError(_NOT_SCORES)
-    return Scores(low, lowest.startswith(b"("), high, highest.startswith(b"("))
+    return Scores(low, without_lowest, high, without_highest)
 
 
 def member_range(first: bytes, last: bytes) -> Members:

@@ -97,33 +97,48 @@ def of_keys(session: CommandSession, found: list[tuple[bytes, Reply]]) -> Reply:
     return Map(found) if session.protocol == 3 else found
 
 
-class Trimming(NamedTuple):
+class Trimming:
     """A way of trimming a topic: by length, or (`min_id`) by id."""
 
-    max_length: int = 0
-    min_id: Id | None = None
-    is_approximate: bool = False
-    limit: int | None = None
-    """How many entries may be removed at most; 0 is no limit. None: not given."""
-    references: bytes = KEEPREF
-    """What happens to the groups' references to removed entries."""
+    __slots__ = ("is_approximate", "limit", "max_length", "min_id", "references")
+
+    def __init__(
+        self,
+        max_length: int,
+        min_id: Id | None,
+        is_approximate: bool,
+        limit: int | None = None,
+        references: bytes = KEEPREF,
+    ) -> None:
+        self.max_length = max_length
+        self.min_id = min_id
+        self.is_approximate = is_approximate
+        self.limit = limit  # of entries that may be removed; 0: there is none; None: not given
+        self.references = references  # what happens to the groups' references to removed entries
 
 
-class Addition(NamedTuple):
+class Addition:
     """The arguments of XADD."""
 
-    ms: int | None
-    """None: the id is generated."""
-    seq: int | None
-    """None: its second half is generated."""
-    fields_at: int
-    """Where the fields begin in the request."""
-    may_create: bool
-    trimming: Trimming | None
-    producer: bytes | None = None
-    """The producer whose entry is added only once (Redis 8.6's IDMP and IDMPAUTO). None: it is added in any case."""
-    publication: bytes | None = None
-    """The producer's name for the entry. None: its content is its name."""
+    __slots__ = ("fields_at", "may_create", "ms", "producer", "publication", "seq", "trimming")
+
+    def __init__(
+        self,
+        ms: int | None,
+        seq: int | None,
+        fields_at: int,
+        may_create: bool,
+        trimming: Trimming | None,
+        producer: bytes | None = None,
+        publication: bytes | None = None,
+    ) -> None:
+        self.ms = ms  # None: the id is generated
+        self.seq = seq  # None: its second half is generated
+        self.fields_at = fields_at  # where the fields begin in the request
+        self.may_create = may_create
+        self.trimming = trimming
+        self.producer = producer  # whose entry is added only once (Redis 8.6); None: it is added in any case
+        self.publication = publication  # the producer's name for the entry; None: its content is its name
 
 
 def addition(args: list[bytes]) -> Addition:
