@@ -90,8 +90,10 @@ rlite_pubsub.keyspace.sorted_sets
 rlite_pubsub.keyspace.times
 rlite_pubsub.keyspace.topic.append
 rlite_pubsub.keyspace.topic.hot_log
+rlite_pubsub.keyspace.topic.nodes
 rlite_pubsub.keyspace.topic.stretch
 rlite_pubsub.keyspace.topic.topic
+rlite_pubsub.keyspace.topic.trimming
 rlite_pubsub.protocol.batch
 rlite_pubsub.protocol.encoder
 rlite_pubsub.protocol.parser

@@ -33,7 +33,7 @@ def shape(nodes: Nodes) -> list[tuple[int, int]]:
     return [(node.live, node.dead) for node in nodes.known]
 
 
-FIVE = NodeLimits((5, 0))
+FIVE = NodeLimits(5, 0)
 
 
 @pytest.fixture
@@ -83,24 +83,24 @@ def test_a_node_takes_so_many_bytes_and_fields_that_repeat_are_free(log: Log) ->
     """Sizes as DEBUG STREAM would show them: 7 of the listpack, 4 of counts, the names, the zero, then entries."""
     nodes = Nodes(log.after)
     log.add(b"name", b"v" * 50)
-    nodes.learn_all(NodeLimits((0, 4096)))
+    nodes.learn_all(NodeLimits(0, 4096))
     first = nodes.known[0].size + 4
     assert first == 7 + 4 + 2 + 6 + 2 + (6 + 52 + 2)
     log.add(b"name", b"v" * 50)
     log.add(b"nome", b"v" * 50)
-    nodes.learn_all(NodeLimits((0, first + 54 + 1)))
+    nodes.learn_all(NodeLimits(0, first + 54 + 1))
     assert shape(nodes) == [(2, 0), (1, 0)]
     again = Nodes(log.after)
-    again.learn_all(NodeLimits((0, first + 54)))
+    again.learn_all(NodeLimits(0, first + 54))
     assert shape(again) == [(1, 0), (1, 0), (1, 0)]
     loose = Nodes(log.after)
-    loose.learn_all(NodeLimits((0, 4096)))
+    loose.learn_all(NodeLimits(0, 4096))
     assert loose.known[0].size == nodes.known[0].size + (6 + 6 + 2 + 52 + 2)
 
 
 def test_a_node_without_entries_is_gone_and_the_one_before_takes_more(log: Log) -> None:
     nodes = Nodes(log.after)
-    small = NodeLimits((0, 120))
+    small = NodeLimits(0, 120)
     log.add(b"f", b"v")
     log.add(b"f", b"v" * 90)
     nodes.note_deleted(small, [(2, 0)])
@@ -128,7 +128,7 @@ def test_limits_hold_for_what_is_added_under_them(log: Log) -> None:
     nodes.learn_all(FIVE)
     for _ in range(3):
         log.add()
-    nodes.learn_all(NodeLimits((2, 0)))
+    nodes.learn_all(NodeLimits(2, 0))
     assert shape(nodes) == [(3, 0), (2, 0), (1, 0)]
 
 
@@ -171,4 +171,4 @@ def test_the_first_node_is_found_out_without_the_others(log: Log) -> None:
     ("entries", "most"), [(100, 10_000), (0, 10_000), (1, 100), (10**7, 10**6), (2**63 // 100 + 1, 10_000)]
 )
 def test_a_trim_without_a_limit_has_that_of_a_hundred_nodes(entries: int, most: int) -> None:
-    assert NodeLimits((entries, 4096)).most_trimmed == most
+    assert NodeLimits(entries, 4096).most_trimmed == most

@@ -122,7 +122,7 @@ def test_deleting_ids_that_are_not_there_changes_nothing(house: House) -> None:
 def test_a_deletion_that_another_process_reads_of_still_counts_in_its_node(house: House) -> None:
     """Five entries fill a node, though one is deleted: the sixth begins another, and the first goes as a whole."""
     topic = house.append(1, 2, 3)
-    topic.node_limits = type(topic.node_limits)((5, 4096))
+    topic.node_limits = type(topic.node_limits)(5, 4096)
     topic.delete([(2, 0)])
     house.end()
     other = house.topic(house.other)

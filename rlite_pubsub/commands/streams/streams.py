@@ -141,7 +141,7 @@ def xadd(session: CommandSession, args: list[bytes]) -> Reply:
             raise CommandError(_EXHAUSTED)
     else:
         entry_id = _following(last_id, wanted.ms, wanted.seq)
-    text = b"%d-%d" % entry_id
+    text = b"%d-%d" % (entry_id[0], entry_id[1])
     entry = b"*2\r\n$%d\r\n%b\r\n%b" % (len(text), text, bulk_array(words))
     if len(entry) > _MAX_ENTRY_BYTES and sum(map(len, words)) > _MAX_ENTRY_BYTES:
         raise CommandError(_TOO_LARGE)

@@ -83,5 +83,5 @@ def pack_collections(settings: Settings, keyspace: Keyspace) -> None:
 
 def node_limits(settings: Settings) -> NodeLimits:
     """Return how much a node would take in Redis."""
-    limits = settings[OF_NODES[0]], settings[OF_NODES[1]]
-    return DEFAULT_LIMITS if limits == tuple(DEFAULT_LIMITS) else NodeLimits(limits)
+    limits = NodeLimits(settings[OF_NODES[0]], settings[OF_NODES[1]])
+    return DEFAULT_LIMITS if limits == DEFAULT_LIMITS else limits

@@ -137,7 +137,10 @@ class Topic(Record):
         self.last_id = last_ms, last_seq
         self.max_deleted_id = deleted_ms, deleted_seq
         self._trimmed_id = trimmed_ms, trimmed_seq
-        self.node_limits = NodeLimits((node_entries, node_bytes))
+        limits = DEFAULT_LIMITS
+        if node_entries != limits.entries or node_bytes != limits.size_bytes:
+            limits = NodeLimits(node_entries, node_bytes)
+        self.node_limits = limits
         self._packed_nodes = stored.body[_BODY.size :]
         self.is_paused, self.is_queue = bool(stored.flags & _PAUSED), bool(stored.flags & _QUEUE)
         self.has_cold = bool(stored.flags & COLD_FLAG)
@@ -243,7 +246,7 @@ class Topic(Record):
     def append(self, entry_id: Id, entry: bytes) -> None:
         """Put an entry (`encode_entry`) behind all others. The topic comes from `Keyspace.for_change`."""
         hot = self._hot
-        hot.ids.append(pack_parts(*entry_id))
+        hot.ids.append(pack_parts(entry_id[0], entry_id[1]))
         hot.entries.append(entry)
         self.last_id = entry_id
         self.length += 1
