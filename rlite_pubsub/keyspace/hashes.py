@@ -155,12 +155,16 @@ class Hash(Collection):
                         self._grow()
                     keyspace.changed(self)
                     return new
-            if max(map(len, names_and_values)) <= packing.hash_value_bytes:
+            longest = 0
+            for word in names_and_values:  # compiled, loops take less than `max`, `map` and `zip`
+                if len(word) > longest:
+                    longest = len(word)
+            if longest <= packing.hash_value_bytes:
                 before = len(found)
-                names = names_and_values[::2]
-                found.update(zip(names, names_and_values[1::2], strict=True))
+                for at in range(0, len(names_and_values), 2):
+                    found[names_and_values[at]] = names_and_values[at + 1]
                 if self._dues and not keeps_dues:
-                    for name in names:
+                    for name in names_and_values[::2]:
                         self._dues.pop(name, None)
                     self._see_dues()
                 new = len(found) - before

@@ -334,7 +334,7 @@ class Part(Shelter):
         effects = self.effects
         if effects is not None:
             effects.removed(record.database, record.name)
-        if not keep_content and isinstance(record, Topic | Collection):
+        if not keep_content and isinstance(record, (Topic, Collection)):
             record.drop(txn)
             self.news.signal(record.database, record.name)
 
@@ -376,8 +376,9 @@ class Part(Shelter):
         return space
 
     def _count(self, database: int, keys: int, expiring: int) -> None:
-        space = self._spaces[database] if database in self._spaces else self.space(database)
-        self._spaces[database] = Space(space.number, space.size + keys, space.expiring + expiring)
+        space = self._spaces.get(database) or self.space(database)
+        space.size += keys
+        space.expiring += expiring
         self.spaces_changed = True
 
     def spaces(self) -> dict[int, Space]:

@@ -42,12 +42,25 @@ _rows_in_order: Final = key_bytes.rows_in_order
 _EXPIRY: Final = Struct(">Q")
 
 
-class Space(NamedTuple):
+class Space:
     """A database's present space, and its counts."""
 
-    number: int
-    size: int
-    expiring: int
+    __slots__ = ("expiring", "number", "size")
+
+    def __init__(self, number: int, size: int, expiring: int) -> None:
+        self.number = number
+        self.size = size
+        self.expiring = expiring
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and self.counts() == other.counts()
+
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+    def counts(self) -> tuple[int, int, int]:
+        """Return what is stored of it."""
+        return self.number, self.size, self.expiring
 
 
 class KeyRecord(NamedTuple):
@@ -73,7 +86,7 @@ def space(txn: Txn, database: int) -> Space:
 
 
 def put_space(txn: Txn, database: int, record: Space) -> None:
-    txn.put(databases.SPACES + _DATABASE.pack(database), _SPACE_RECORD.pack(*record))
+    txn.put(databases.SPACES + _DATABASE.pack(database), _SPACE_RECORD.pack(*record.counts()))
 
 
 def spaces(txn: Txn) -> dict[int, Space]:
