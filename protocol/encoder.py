@@ -43,6 +43,10 @@ def bulk(text: bytes) -> bytes:
 
 def bulk_array(elements: list[bytes] | tuple[bytes, ...], header: bytes | None = None) -> bytes:
     """Return an array of bulk strings; the same in both versions. With a header it is another aggregate of them."""
+    return _bulk_array(elements, header)
+
+
+def pure_bulk_array(elements: list[bytes] | tuple[bytes, ...], header: bytes | None) -> bytes:
     texts = elements if isinstance(elements, list) else list(elements)
     if header is None:
         header = b"*%d\r\n" % len(texts)
@@ -62,6 +66,17 @@ def bulk_array(elements: list[bytes] | tuple[bytes, ...], header: bytes | None =
         parts.append(text)
         parts.append(b"\r\n")
     return b"".join(parts)
+
+
+_made_by: Callable[[list[bytes] | tuple[bytes, ...], bytes | None], bytes]
+try:
+    from rlite_pubsub.protocol import _bulk_array as _in_c
+except ImportError:
+    _made_by = pure_bulk_array
+else:
+    _made_by = _in_c.bulk_array
+_bulk_array: Final = _made_by
+"""In a compiled package this is _bulk_array.c."""
 
 
 def integer(number: int) -> bytes:

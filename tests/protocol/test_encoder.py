@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import socket
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import hiredis
 import pytest
+from c_module import compiled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from patience import PATIENCE_S
 from redis._parsers import Encoder, _RESP2Parser, _RESP3Parser
 
-from rlite_pubsub.protocol import replies
-from rlite_pubsub.protocol.encoder import bulk, double, encode, error, integer
+from rlite_pubsub.protocol import encoder, replies
+from rlite_pubsub.protocol.encoder import bulk, double, encode, error, integer, pure_bulk_array
 from rlite_pubsub.protocol.replies import (
     NO_REPLY,
     NULL_ARRAY,
@@ -103,6 +105,18 @@ def test_what_is_no_reply_is_our_fault(reply: Any) -> None:
 def test_small_pieces_have_their_bytes() -> None:
     assert bulk(b"a\r\n") == b"$3\r\na\r\n\r\n"
     assert integer(-5) == b":-5\r\n"
+
+
+@settings(deadline=None)
+@given(st.lists(st.binary(max_size=12) | st.binary(min_size=1020, max_size=1030), max_size=12), st.none() | st.binary())
+def test_c_writes_arrays_as_python_does(texts: list[bytes], header: bytes | None) -> None:
+    in_c = compiled(Path(encoder.__file__).with_name("_bulk_array.c")).bulk_array
+    expected = pure_bulk_array(texts, header)
+    assert in_c(texts, header) == in_c(tuple(texts), header) == expected
+    assert header is not None or expected == hiredis.pack_command(tuple(texts))
+    for wrong in ([*texts, "text"], {b"a": b"b"}, iter(texts)):
+        with pytest.raises(TypeError):
+            in_c(wrong, header)
 
 
 @given(st.binary())
