@@ -90,6 +90,7 @@ class Part(Shelter):
         self._spaces: dict[int, Space] = {}
         self.cached_bytes = 0
         self._version = -1  # the last transaction that the cache reflects
+        self._free_place = 0, b"", b""  # space, name and place of the last key that was looked for in vain
         self.retention: Retention | None = Retention(self, rules) if rules is not None else None
 
     # -- transactions
@@ -198,7 +199,9 @@ class Part(Shelter):
         if space.number:
             place = key_records.place(space.number, name)
             stored = key_records.get(txn, place)
-            if stored is not None:
+            if stored is None:
+                self._free_place = space.number, name, place
+            else:
                 kind = _NUMBERED.get(stored.type)
                 if kind is None:
                     record = Text(database, name, place, stored.body)
@@ -301,6 +304,9 @@ class Part(Shelter):
         if not space.number:
             space = Space(key_records.new_space(self.writing()), 0, 0)
             self._spaces[database] = space
+        number, free, place = self._free_place
+        if number == space.number and free == name:
+            return place
         return key_records.place(space.number, name)
 
     def add(self, record: Record, *, replaces: bool = False) -> None:

@@ -68,7 +68,8 @@ def xtrim(session: CommandSession, args: list[bytes]) -> Reply:
     topic = topic_for_change(session, args[1])
     if topic is None:
         return 0
-    rehearse_trim(session, topic, wanted, 0)
+    if topic.has_cold:
+        rehearse_trim(session, topic, wanted, 0)
     return trim(session, topic, wanted)
 
 

@@ -19,6 +19,7 @@ _EXISTENCE: Final = frozenset((b"nx", b"xx"))
 _OF_SET: Final = frozenset((b"nx", b"xx", b"get", b"keepttl"))
 _OF_MSETEX: Final = frozenset((b"nx", b"xx", b"keepttl"))
 _OF_GETEX: Final = frozenset((b"persist",))
+_OTHER_LIVES: Final = frozenset((b"keepttl", b"persist"))
 CONDITIONS: Final = frozenset((b"ifeq", b"ifne", b"ifdeq", b"ifdne"))
 _DIGEST: Final = re.compile(rb"[0-9a-fA-F]{16}")
 _NO_DIGEST: Final = b"ERR must be exactly 16 hexadecimal characters"
@@ -79,7 +80,7 @@ class Options:
         """Return whether an option with a value may follow what came before it."""
         if option in CONDITIONS:
             return self.condition is None and not self.flags & _EXISTENCE
-        return self.time_option in (b"", option) and not self.flags & {b"keepttl", b"persist"}
+        return self.time_option in (b"", option) and (not self.flags or self.flags.isdisjoint(_OTHER_LIVES))
 
     def _excludes(self, option: bytes) -> bool:
         if option in _EXISTENCE:

@@ -310,7 +310,7 @@ class Runner:
             if not run.writes:
                 self._take_writer(run, command)
             if callee.writes:
-                if engine.replication.refuses_writes_of(run.caller):
+                if not engine.plain and engine.replication.refuses_writes_of(run.caller):
                     return self._rejected(command, errors.READ_ONLY_REPLICA)
                 if run.lack is not None and not run.is_dirty and not run.allows_oom and callee.adds:
                     return self._rejected(command, run.lack)
