@@ -118,6 +118,9 @@ rlite_pubsub.storage.checkpoints.deltas
 rlite_pubsub.storage.checkpoints.safety
 rlite_pubsub.storage.databases
 rlite_pubsub.storage.environment
+rlite_pubsub.storage.journal.journal
+rlite_pubsub.storage.journal.recording
+rlite_pubsub.storage.journal.shared_commit
 rlite_pubsub.storage.keys.digests
 rlite_pubsub.storage.keys.elements
 rlite_pubsub.storage.keys.fields

@@ -120,7 +120,7 @@ class Part(Shelter):
                 self._behind.reading()
         txn = self.environment.begin(turn, write=write)
         self._agenda.due |= KEYS
-        version = txn.id() - 1 if write else txn.id()
+        version = turn.seen
         if version != self._version:
             if self.unwritten or self.spaces_changed:  # they were made to an old state
                 turn.end(commit=False)
@@ -142,7 +142,8 @@ class Part(Shelter):
             return txn
         if not turn.writes:  # somebody needed the store in the middle of a change: `Keyspace.give_way`
             txn = self.writing()
-        self._version = self.committed = modified = txn.id()  # if nothing more is written, its number is reused
+        self._version = self.committed = txn.id()  # if nothing more is written, its number is reused
+        modified = key_records.modified(self._version, turn.place)
         if self.unwritten:
             changed, self.unwritten = self.unwritten, {}
             values = []

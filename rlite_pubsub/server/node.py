@@ -131,6 +131,7 @@ class Node:
             settings, self.hub, self.delivery.rules, self.store.data, self.delivery, surroundings, clock
         )
         self.turns.go_by(self.engine.commons)
+        self.store.data.share_commits(self.engine.keyspace.turn, self._call_later, self._call_from_thread)
         self._withhold()
         self.connections = Connections(self.engine, self.turns)
         self.cold_store = ColdStore(self.store, self.engine.keyspace, settings, self.turns)
@@ -332,6 +333,7 @@ class Node:
         """Flush, close every session and socket, leave the store clean."""
         if self._cron_timer is not None:
             self._cron_timer.cancel()
+        self.store.data.stop_sharing(self.engine.keyspace.turn)
         self.registration.stop()
         self.listening.stop()
         self.follower.stop()

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Final
 
 from rlite_pubsub.storage.environment import Cursor, Txn
+from rlite_pubsub.storage.journal.recording import delete_here
 
 # Their types are written out for the compiler, which sees modules that name them before this one.
 FORMAT: Final[bytes] = b"\x00format"
@@ -126,7 +127,7 @@ def delete_all(txn: Txn, prefix: bytes) -> None:
     cursor = txn.cursor()
     found = cursor.set_range(prefix)
     while found and cursor.key().startswith(prefix):
-        found = cursor.delete()
+        found = delete_here(txn, cursor)
 
 
 def copy_all(txn: Txn, prefix: bytes, to: bytes) -> None:

@@ -23,10 +23,13 @@ import lmdb
 from mypy_extensions import mypyc_attr
 
 from rlite_pubsub.storage import fork
+from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint
 from rlite_pubsub.storage.checkpoints.safety import Safety
 from rlite_pubsub.storage.errors import DiskFull, StoreBusy, StoreError, StoreFull, StoreHeld, StoreUnwritable
 from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK, Handle
+from rlite_pubsub.storage.journal.journal import Journal, journal_path
+from rlite_pubsub.storage.journal.shared_commit import SharedCommit
 from rlite_pubsub.storage.locks.gate import NestedTransaction
 from rlite_pubsub.storage.locks.writer_lock import WriterLock
 from rlite_pubsub.storage.pages.account import Account, FreePages
@@ -35,6 +38,7 @@ from rlite_pubsub.storage.pages.readers import TableLine, state_of
 from rlite_pubsub.storage.room import Room, data_bytes
 
 if TYPE_CHECKING:
+    from rlite_pubsub.storage.journal.shared_commit import CallFromThread, CallLater
     from rlite_pubsub.storage.turn import Turn
 
 log: Final = logging.getLogger("rlite_pubsub")
@@ -79,6 +83,9 @@ class Environment:
         map_bytes = min(first_map_bytes, self.quota_bytes)
         self.handle = Handle(path, map_bytes)
         self.safety = Safety(self.handle, checkpointed=checkpointed, writer=writer)
+        self._sharing: Turn | None = None
+        self.shared: SharedCommit | None = None
+        """For turns that come quickly: see `share_commits`."""
         self.account = Account(self)
         self.room = Room(self.handle, self.safety, self.account, quota_bytes=self.quota_bytes, map_bytes=map_bytes)
         fork.open_here.add(self)
@@ -189,6 +196,7 @@ class Environment:
         writer = self.writer
         if writer is None or not writer.is_loop:
             return False
+        self.handle.end_own_turn()
         writer.lend()
         self._alone = -1  # a writer checks, whether there are other processes or not
         return True
@@ -206,6 +214,17 @@ class Environment:
 
     def begin(self, turn: Turn, *, write: bool) -> Txn:
         """Open a transaction that stays open until `end`: a turn's, see turn.py."""
+        shared = self.shared
+        if shared is not None:
+            if (txn := shared.open) is not None and turn is shared.turn:
+                shared.next_turn()
+                self.handle.turns[get_ident()] = turn
+                turn.txn = txn
+                turn.writes = write
+                turn.seen = txn.id()
+                turn.place = shared.count
+                return txn
+            self._let_share(shared)
         checkpoint = self.safety.checkpoint if write else None
         if checkpoint is not None:
             checkpoint.writers += 1  # only then look whether there is a pin: see `let_go`
@@ -245,9 +264,13 @@ class Environment:
                     raise
                 else:
                     handle.turns[me] = turn
+                    turn.seen = txn.id() - write
+                    turn.place = 0
+                    turn.bytes_before = data_bytes(txn) if write and room.map_bytes > room.quota_bytes else None
+                    if shared is not None and write and turn is shared.turn:
+                        txn = shared.record(txn)
                     turn.txn = txn
                     turn.writes = write
-                    turn.bytes_before = data_bytes(txn) if write and room.map_bytes > room.quota_bytes else None
                     return txn
                 self._make_way(trouble, freeing=False)
             raise StoreBusy(self.path, "its map or its reader table changes all the time") from trouble
@@ -261,7 +284,18 @@ class Environment:
         txn, turn.txn = turn.txn, None
         assert txn is not None
         handle, me = self.handle, get_ident()
+        shared = self.shared
+        if shared is not None:
+            if txn is shared.open:
+                if not turn.writes or (commit and shared.joins()):
+                    turn.writes = False
+                    handle.turns[me] = shared
+                    return
+                txn = shared.leave()
+            elif turn is not shared.turn:
+                shared = None
         del handle.turns[me]
+        is_committed = False
         trouble: lmdb.Error | None = None
         try:
             if not commit:
@@ -270,6 +304,7 @@ class Environment:
                 if turn.bytes_before is not None:
                     self.room.check_turn(txn, turn.bytes_before)
                 txn.commit()
+                is_committed = True
         except StoreFull:
             txn.abort()
             raise
@@ -289,10 +324,74 @@ class Environment:
             gate.inside.discard(me)
             if gate.owner:
                 gate.tell_owner()
+            if shared is not None:
+                if is_committed:
+                    shared.committed()
+                else:
+                    shared.undone()
         if trouble is not None:
             raise self.told(trouble) from trouble
         if self.safety.is_brief and commit:
             self.safety.let_go_at_once()
+
+    # -- one commit for several turns
+
+    def share_commits(self, turn: Turn, call_later: CallLater, call_from_thread: CallFromThread) -> None:
+        """Let the turns of a loop share commits while they come quickly (journal/shared_commit.py). `turn`: the one
+        that executes its commands. Without a journal, each commits by itself."""
+        if self.shared is not None:
+            return  # another loop of this process does, on the same store
+        try:
+            journal = Journal(journal_path(self.path), boot_id())
+        except OSError as trouble:
+            log.warning("%s has no journal (%s): each turn is committed by itself", self.path, trouble)
+            return
+        self._sharing = turn
+        self.shared = SharedCommit(self, turn, journal, call_later, call_from_thread)
+
+    def stop_sharing(self, turn: Turn) -> None:
+        """Let these turns commit by themselves from now on. Called by their loop; it does not raise."""
+        shared = self.shared
+        if shared is None or shared.turn is not turn:
+            return
+        try:
+            shared.close()
+        except StoreError as failure:
+            log.error("Left in the journal to the next process that opens the store: %s", failure)
+        self.shared = None
+
+    def bring_home(self) -> None:
+        """Commit what turns share, between two of them. Raises StoreError."""
+        if self.shared is not None:
+            turn = self._sharing
+            assert turn is not None
+            self.begin(turn, write=True)
+            self.end(turn, commit=True)
+
+    @property
+    def is_alone(self) -> bool:
+        """True if no other process has the store open."""
+        return self._openings[0] == self._alone and self.writer is not None
+
+    @property
+    def may_share(self) -> bool:
+        """True if turns may share a commit: nobody else wants the store, and no reply waits for the disk."""
+        return self.durability != "always" and self.is_alone and not self.handle.gate.owner
+
+    def is_roomy(self) -> bool:
+        """Return whether whatever several turns add fits."""
+        return self.room.is_roomy()
+
+    def _let_share(self, shared: SharedCommit) -> None:
+        """Before somebody else's transaction: have committed what a loop's turns share. Raises StoreError."""
+        if shared.is_owing:
+            shared.pay()
+        if shared.open is not None:
+            if self.handle.turns.get(get_ident()) is shared:
+                shared.give_way()
+            elif shared.count:
+                assert self.writer is not None
+                shared.wait_until_home(self.writer.patience_s)
 
     def _release(self, turn: Turn) -> None:
         """Clean up after a failed `begin`, whether the writer's lock was taken or not."""
@@ -318,6 +417,8 @@ class Environment:
 
     def sync_by(self, durability: Durability) -> None:
         """Set when commits are brought to the disk from now on."""
+        if self.handle.turns:
+            self.handle.end_own_turn()
         self.durability = durability
 
     def last_commit(self) -> int:
@@ -366,6 +467,8 @@ class Environment:
 
     def shut(self, patience_s: float) -> bool:
         """Let no transaction begin until `reopen`, once none is open: a fork must not copy one halfway through."""
+        if self.shared is not None and self.handle.turns.get(get_ident()) is self.shared:
+            self.shared.give_way()
         if not self.handle.gate.shut(patience_s):
             return False
         self.safety.release()
@@ -377,6 +480,9 @@ class Environment:
     def abandon(self, *, idle: bool) -> None:
         """Forget it in a forked child, where it is not open. The copy is closed if that cannot harm the parent."""
         pins = self.safety.abandon()
+        if self.shared is not None and self.shared.open is not None:
+            pins.append(self.shared.leave())
+        self.shared = None
         self._stop_writing()
         self.handle.abandon(pins, idle=idle)
 
@@ -442,6 +548,8 @@ class Environment:
         gate = handle.gate
         if handle.turns:
             handle.end_own_turn()
+        if self.shared is not None:
+            self._let_share(self.shared)
         for _ in range(_RETRIES):
             if self.room.wants_reserve:
                 self.room.open_reserve()

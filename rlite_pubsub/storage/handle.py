@@ -107,9 +107,13 @@ class Handle:
 
     def end_own_turn(self) -> None:
         """Commit what a turn of this thread has, and step aside."""
-        turn = self.turns.get(get_ident())
+        me = get_ident()
+        turn = self.turns.get(me)
         if turn is not None:
             turn.give_way()
+            shared = self.turns.get(me)
+            if shared is not None and shared is not turn:
+                shared.give_way()
 
     @contextmanager
     def inside(self) -> Iterator[None]:

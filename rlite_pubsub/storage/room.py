@@ -139,6 +139,12 @@ class Room:
         every = 1 if self._disk_is_nearly_full() else _LOOK_OFTEN if has_little else _LOOK_EVERY
         self.tend_at = checkpoint.ended + every
 
+    def is_roomy(self) -> bool:
+        """Return whether there is plenty of room: what several turns add fits, whatever they are."""
+        if self.is_short or self.full is not None or self.wants_reserve or self._disk_is_nearly_full():
+            return False
+        return self.map_bytes <= self.quota_bytes and self._handle.used_bytes() + _LITTLE_ROOM_BYTES < self.map_bytes
+
     # -- the map
 
     def open_reserve(self) -> None:

@@ -23,6 +23,7 @@ from rlite_pubsub.storage.checkpoints import checkpoint
 from rlite_pubsub.storage.environment import Durability, Environment
 from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreRemoved, StoreUnwritable
 from rlite_pubsub.storage.folder import Folder
+from rlite_pubsub.storage.journal.recovery import recover
 from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S, WriterLock, WriterLocks
 from rlite_pubsub.storage.names.version import RoutesHint
 from rlite_pubsub.storage.upgrade import upgrade
@@ -183,6 +184,7 @@ def _open_data(
         if missing_bytes:
             os.truncate(path, environment.used_bytes())
             log.warning("%s is %d bytes shorter than it says it is: they read as zeros", path, missing_bytes)
+        recover(environment)
         if is_alone:
             upgrade(environment)
         format.check_or_mark(environment, was_ours=was_ours)

@@ -17,13 +17,28 @@ from rlite_pubsub.storage.environment import Environment, Txn
 class Turn:
     """The turn of one thread that executes commands. Closed between turns."""
 
-    __slots__ = ("_environment", "bytes_before", "failure", "give_way", "is_locked", "txn", "wants_sync", "writes")
+    __slots__ = (
+        "_environment",
+        "bytes_before",
+        "failure",
+        "give_way",
+        "is_locked",
+        "place",
+        "seen",
+        "txn",
+        "wants_sync",
+        "writes",
+    )
 
     def __init__(self, environment: Environment, give_way: Callable[[], None]) -> None:
         self._environment = environment
         self.give_way = give_way
         self.txn: Txn | None = None
         self.writes = False
+        self.seen = -1
+        """The last commit that its transaction sees; of several turns that share one, the one that is being made."""
+        self.place = 0
+        """Of this turn among those that share its transaction."""
         self.wants_sync = False  # its replies wait until its commit is on the disk, whatever appendfsync says
         self.is_locked = False  # the environment's: it has the writer's lock
         self.failure: Exception | None = None  # of this turn: nothing more can be written in it

@@ -19,6 +19,7 @@ from rlite_pubsub.engine.key_places import keys_of
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.replies import Encoded, Push, Reply
 from rlite_pubsub.storage.agenda import CHANGED_KEYS
+from rlite_pubsub.storage.keys.key_records import transaction_of
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
@@ -69,7 +70,7 @@ class ForeignChanges:
     def has_seen(self, name: bytes, transaction: int) -> bool:
         """Return whether the key was last read at or after this transaction."""
         versions = self._versions.get(name)
-        return versions is not None and all([version is not None and version >= transaction
+        return versions is not None and all([version is not None and transaction_of(version) >= transaction
                                              for version in versions.values()])  # fmt: skip
 
     def suspect_all(self) -> None:

@@ -103,8 +103,7 @@ class Safety:
     def finish_sync(self, pinned: Pinned | None) -> None:
         """Do the rest of `sync`, in any thread: what was committed when it began is on the disk then. Raises
         StoreError."""
-        with self._handle.gate:
-            self._handle.check()
+        with self._handle.inside():
             self.sync_inside(pinned)
 
     def sync_inside(self, pinned: Pinned | None = None, patience_s: float = PATIENCE_S) -> None:

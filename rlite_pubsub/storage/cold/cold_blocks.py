@@ -26,6 +26,7 @@ from typing import NamedTuple
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.databases import COLD, DROPPED_BLOCKS, TOMBSTONES
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.journal.recording import delete_here
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -187,7 +188,7 @@ def remove(txn: Txn, topic: int, block: BlockInfo, due_ms: int) -> None:
     cursor = txn.cursor()
     found = cursor.set_range(of_topic + entry_ids.pack(block.first))
     while found and cursor.key().startswith(of_topic) and cursor.key()[len(of_topic) :] <= end:
-        found = cursor.delete()
+        found = delete_here(txn, cursor)
     txn.delete(prefix(topic) + entry_ids.pack(block.first))
     _drop_file(txn, block.path, due_ms)
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.journal.recording import delete_here
 
 THESE, UNKNOWN, ALL_REMOVED = 0, 1, 2
 MAX_BYTES = 1 << 20
@@ -61,7 +62,7 @@ def add(txn: Txn, writer: int, what: int, names: Iterable[bytes]) -> None:
         cursor.set_range(_KEY.pack(databases.CHANGED_KEYS, 1))
         gone_to = _KEY.unpack(cursor.key())[1]
         size_bytes -= len(cursor.value())
-        cursor.delete()
+        delete_here(txn, cursor)
     txn.put(_KEY.pack(databases.CHANGED_KEYS, 0), _STATE.pack(gone_to, size_bytes))
 
 

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.journal.recording import delete_here
 
 _HEAD = Struct(">QQQQQqQ")
 _OFFSET = Struct(">Q")
@@ -160,7 +161,7 @@ def _trimmed(txn: Txn, stream: Stream, now_ms: int) -> Stream:
             break
         begins = ends
         room -= _room_of(row)
-        found = cursor.delete()
+        found = delete_here(txn, cursor)
     return stream._replace(begins=begins, room=room)
 
 

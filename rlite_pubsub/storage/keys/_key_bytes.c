@@ -17,6 +17,8 @@
 #define KEY_HEAD_BYTES 22
 #define ELEMENT_KEY_BYTES 17
 #define WORD_HEAD_BYTES 4
+#define CHANGE_HEAD_BYTES 6
+#define REMOVED 0xffffffffu
 
 /* -- BLAKE2b (RFC 7693) of 16 bytes, without a key */
 
@@ -434,6 +436,55 @@ static PyObject *rows_in_order(PyObject *unused, PyObject *rows)
     return made;
 }
 
+/* Whether this is a row: a key of 16 bits' length, and a value or None. */
+static int is_change(PyObject *row)
+{
+    if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != 2)
+        return 0;
+    PyObject *key = PyTuple_GET_ITEM(row, 0), *value = PyTuple_GET_ITEM(row, 1);
+    return PyBytes_Check(key) && PyBytes_GET_SIZE(key) <= 0xffff &&
+           (value == Py_None || (PyBytes_Check(value) && (uint64_t)PyBytes_GET_SIZE(value) < REMOVED));
+}
+
+static PyObject *changes(PyObject *unused, PyObject *rows)
+{
+    if (!PyList_Check(rows)) {
+        PyErr_SetString(PyExc_TypeError, "changes are a list");
+        return NULL;
+    }
+    Py_ssize_t count = PyList_GET_SIZE(rows), size = 0;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        PyObject *row = PyList_GET_ITEM(rows, at);
+        if (!is_change(row)) {
+            PyErr_SetString(PyExc_TypeError, "a change is a key and a value");
+            return NULL;
+        }
+        PyObject *value = PyTuple_GET_ITEM(row, 1);
+        size += CHANGE_HEAD_BYTES + PyBytes_GET_SIZE(PyTuple_GET_ITEM(row, 0)) +
+                (value == Py_None ? 0 : PyBytes_GET_SIZE(value));
+    }
+    PyObject *made = PyBytes_FromStringAndSize(NULL, size);
+    if (made == NULL)
+        return NULL;
+    uint8_t *to = (uint8_t *)PyBytes_AS_STRING(made);
+    for (Py_ssize_t at = 0; at < count; at++) {
+        PyObject *row = PyList_GET_ITEM(rows, at), *key = PyTuple_GET_ITEM(row, 0), *value = PyTuple_GET_ITEM(row, 1);
+        size_t key_size = PyBytes_GET_SIZE(key), value_size = value == Py_None ? 0 : PyBytes_GET_SIZE(value);
+        uint32_t said = value == Py_None ? REMOVED : (uint32_t)value_size;
+        to[0] = (uint8_t)(key_size >> 8);
+        to[1] = (uint8_t)key_size;
+        for (int byte = 0; byte < 4; byte++)
+            to[2 + byte] = (uint8_t)(said >> (24 - 8 * byte));
+        to += CHANGE_HEAD_BYTES;
+        memcpy(to, PyBytes_AS_STRING(key), key_size);
+        to += key_size;
+        if (value_size)
+            memcpy(to, PyBytes_AS_STRING(value), value_size);
+        to += value_size;
+    }
+    return made;
+}
+
 static PyMethodDef methods[] = {
     {"digest", digest, METH_O, NULL},
     {"members_of", members_of, METH_O, NULL},
@@ -448,6 +499,7 @@ static PyMethodDef methods[] = {
     {"post", (PyCFunction)(void (*)(void))post, METH_FASTCALL, NULL},
     {"words", words, METH_O, NULL},
     {"rows_in_order", rows_in_order, METH_O, NULL},
+    {"changes", changes, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

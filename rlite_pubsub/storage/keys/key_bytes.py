@@ -20,6 +20,8 @@ _ELEMENT: Final = Struct(">cQQ")
 _MIDDLE: Final = 1 << 63
 KEY_HEAD: Final = Struct(">BBQQI")
 _COUNT: Final = Struct(">Q")
+CHANGE_HEAD: Final = Struct(">HI")
+REMOVED: Final = 0xFFFFFFFF
 _OTHER_BITS: Final = bytes(range(255, -1, -1))
 """For each byte the one with all bits inverted."""
 
@@ -78,6 +80,16 @@ def pure_rows_in_order(rows: dict[bytes, bytes | None]) -> tuple[list[tuple[byte
     return kept, gone
 
 
+def pure_changes(rows: list[tuple[bytes, bytes | None]]) -> bytes:
+    parts = list[bytes]()
+    for key, value in rows:
+        if value is None:
+            parts += [CHANGE_HEAD.pack(len(key), REMOVED), key]
+        else:
+            parts += [CHANGE_HEAD.pack(len(key), len(value)), key, value]
+    return b"".join(parts)
+
+
 def pure_take_out(words: list[bytes], word: bytes) -> bool:
     at = bisect_left(words, word)
     if at == len(words) or words[at] != word:
@@ -113,17 +125,19 @@ words: Callable[[list[bytes] | tuple[bytes, ...]], bytes]
 """Strings in one record: how many there are, the length of each, the strings."""
 rows_in_order: Callable[[dict[bytes, bytes | None]], tuple[list[tuple[bytes, bytes]], list[bytes]]]
 """Returns the rows that have a value, and the keys of those that have None, both in the order of keys."""
+changes: Callable[[list[tuple[bytes, bytes | None]]], bytes]
+"""Rows as the journal has them: the length of each key, that of its value (`REMOVED`: None), the key, the value."""
 try:
     from rlite_pubsub.storage.keys import _key_bytes
 except ImportError:
     digest, place, left_of, right_of = pure_digest, pure_place, bisect_left, bisect_right
     put_in, take_out = insort, pure_take_out
     members_of, field, element, key_record = pure_members_of, pure_field, pure_element, pure_key_record
-    post, words, rows_in_order = pure_post, pure_words, pure_rows_in_order
+    post, words, rows_in_order, changes = pure_post, pure_words, pure_rows_in_order, pure_changes
 else:
     digest, place = _key_bytes.digest, _key_bytes.place
     left_of, right_of = _key_bytes.left_of, _key_bytes.right_of
     put_in, take_out = _key_bytes.put_in, _key_bytes.take_out
     members_of, field = _key_bytes.members_of, _key_bytes.field
     element, key_record, post = _key_bytes.element, _key_bytes.key_record, _key_bytes.post
-    words, rows_in_order = _key_bytes.words, _key_bytes.rows_in_order
+    words, rows_in_order, changes = _key_bytes.words, _key_bytes.rows_in_order, _key_bytes.changes

@@ -7,8 +7,9 @@
 
 A key stands under the digest of its name, so that SCAN's cursor can be a place among digests, names of any length are
 alike, and RANDOMKEY is a look-up. A database is a space: flushing gives it a new one, swapping two databases swaps
-their spaces; what stands in a space that no database has any more is garbage (garbage.py). `modified` is the id of the
-transaction that wrote the record: for WATCH over processes.
+their spaces; what stands in a space that no database has any more is garbage (garbage.py). `modified` tells who wrote
+the record, for WATCH over processes: the id of the transaction, and in its lowest 16 bits which one of the turns that
+share that transaction (journal/shared_commit.py).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Final, NamedTuple
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.journal.recording import put_rows
 from rlite_pubsub.storage.keys import key_bytes
 
 STRING: Final = 1
@@ -40,6 +42,17 @@ pack: Final = key_bytes.key_record
 """Returns the record of a key: its type, its flags, when it expires, its last transaction, its name and body."""
 _rows_in_order: Final = key_bytes.rows_in_order
 _EXPIRY: Final = Struct(">Q")
+_TURN_BITS: Final = 16
+
+
+def modified(transaction: int, turn: int) -> int:
+    """Return what says who wrote a record."""
+    return (transaction << _TURN_BITS) + turn
+
+
+def transaction_of(modified: int) -> int:
+    """Return the transaction that it names."""
+    return modified >> _TURN_BITS
 
 
 class Space:
@@ -130,7 +143,7 @@ def put_all(txn: Txn, values: list[tuple[bytes, bytes]]) -> None:
         txn.put(databases.KEYS + place, value)
     else:
         rows: dict[bytes, bytes | None] = {databases.KEYS + place: value for place, value in values}
-        txn.cursor().putmulti(_rows_in_order(rows)[0])  # side by side LMDB finds them sooner
+        put_rows(txn, _rows_in_order(rows)[0])
 
 
 def delete(txn: Txn, place: bytes) -> None:

@@ -16,6 +16,7 @@ from typing import Final
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import RecordDamaged
+from rlite_pubsub.storage.journal.recording import put_rows
 from rlite_pubsub.storage.keys import key_bytes, ranks, words
 from rlite_pubsub.storage.keys.rows import Rows
 
@@ -298,7 +299,7 @@ class Order:
                 node.is_stored = True
                 records[self._key(node)] = node.packed()
         if records:
-            txn.cursor().putmulti(_rows_in_order(records)[0])
+            put_rows(txn, _rows_in_order(records)[0])
 
     def let_go(self) -> None:
         """Drop all nodes from memory. All must have been written."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.journal.recording import put_rows
 from rlite_pubsub.storage.keys import key_bytes
 
 _MOST_BYTES: Final = 4 << 20
@@ -71,7 +72,7 @@ class Rows:
             key, value = kept[0]
             txn.put(key, value)
         elif kept:
-            txn.cursor().putmulti(kept)
+            put_rows(txn, kept)
 
     def forget(self) -> None:
         """Forget the gathered rows: the collection is removed."""

@@ -350,9 +350,10 @@ class WriterLock:
     @property
     def is_written_here(self) -> bool:
         """True if such a thread is writing: it does not stop by itself, and comes to its end."""
-        return self.is_lent and 0 != self._borrower == self._writing_thread()
+        return self.is_lent and 0 != self._borrower == self.writing_thread()
 
-    def _writing_thread(self) -> int:
+    def writing_thread(self) -> int:
+        """Return the thread that is writing, in any process, by the kernel's number; 0: nobody, or it is not known."""
         self._opened()
         return self._lmdb_holder()
 

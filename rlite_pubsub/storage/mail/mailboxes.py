@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import DanglingLetter
+from rlite_pubsub.storage.journal.recording import delete_here
 from rlite_pubsub.storage.mail import messages
 
 _OWNER: Final = Struct(">cQ")
@@ -223,6 +224,6 @@ def _remove(txn: Txn, head: bytes, up_to_sequence: int | None, limit: int | None
         if up_to_sequence is not None and sequence > up_to_sequence:
             break
         removed.append(sequence)
-        cursor.delete()  # it stands on the next one now, or on nothing
+        delete_here(txn, cursor)  # it stands on the next one now, or on nothing
     messages.release_all(txn, removed)  # not in between, for that moves what the cursor stands on
     return len(removed)

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.databases import ENTRIES
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.journal.recording import delete_here
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -363,7 +364,7 @@ def trim(txn: Txn, topic: int, count: int) -> Trimmed:
             size_bytes += len(value) - _HEAD_BYTES - _ROW_BYTES * chunk.count
             highest = chunk.last
             left -= chunk.count
-            found = cursor.delete()  # which leaves it at the next one
+            found = delete_here(txn, cursor)  # which leaves it at the next one
     return Trimmed(count - left, size_bytes, highest)
 
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.databases import EVENT_TYPES
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.journal.recording import delete_here
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -131,7 +132,7 @@ def sweep(txn: Txn, topic: int, start: bytes, trimmed: Id, limit: int) -> bytes:
         while more and budget and cursor.key().startswith(rows) and cursor.value()[-entry_ids.BYTES :] <= packed:
             removed += len(cursor.value()) // entry_ids.BYTES
             budget -= 1
-            more = cursor.delete()  # which leaves it at the next one
+            more = delete_here(txn, cursor)  # which leaves it at the next one
         if removed == each.entries:
             txn.delete(prefix + each.digest)
         elif removed:

@@ -1,0 +1,132 @@
+"""The journal of data.mdb: turns that were acknowledged, but whose transaction LMDB has not committed yet.
+
+    data.journal    records, one after the other from the beginning of the file:
+        checksum u32 (CRC-32 of the boot id and all that follows it), bytes of the rows u32, base u64, number u32
+        rows, each: length of the key u16, length of the value u32 (2^32-1: the row is removed), key, value
+
+    LAW    A record counts only if its base is the last commit of data.mdb, and those numbered before it, from 0 on, are
+           there. So the commit that brings turns home makes their records void in the same instant.
+
+A record is in the file before its turn is acknowledged, so a `kill -9` loses nothing; whoever opens the store next
+brings it home (recovery.py). It is never synced: after a power cut the checkpoint counts (checkpoints/checkpoint.py),
+and the checksum proves that a record is of this start of the machine.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from struct import Struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+from zlib import crc32
+
+from rlite_pubsub import permissions
+from rlite_pubsub.storage.keys.key_bytes import CHANGE_HEAD, REMOVED, changes
+from rlite_pubsub.storage.system import take_blocks
+
+if TYPE_CHECKING:
+    from rlite_pubsub.storage.journal.recording import Txn
+
+MOST_BYTES: Final = 4 << 20
+"""The size of the file, which is reserved on the disk."""
+_HEAD: Final = Struct(">IIQI")
+_CHECKED: Final = Struct(">IQI")
+
+Row = tuple[bytes, bytes | None]
+"""A key, and its value: None if the row is removed."""
+
+
+class Owed(NamedTuple):
+    """The turns that a journal has for a store."""
+
+    base: int
+    """The commit that they follow."""
+    turns: list[bytes]
+    """The rows of each turn."""
+
+
+class Journal:
+    """The journal, as the process that writes it has it open."""
+
+    def __init__(self, path: Path, boot: bytes) -> None:
+        """Open it, creating it if there is none. Raises OSError."""
+        self._salt = crc32(boot)
+        self._descriptor = permissions.opened(path, os.O_RDWR | os.O_CREAT)
+        try:
+            take_blocks(self._descriptor, 0, MOST_BYTES)
+        except OSError:
+            os.close(self._descriptor)
+            raise
+        self.turns: list[bytes] = []
+        """What the records of this base have."""
+        self._base = -1
+        self._at = 0
+
+    def begin(self, base: int) -> None:
+        """Begin with the first turn after this commit. What the file has is void."""
+        self._base = base
+        self._at = 0
+        self.turns = []
+
+    def append(self, rows: list[Row]) -> bool:
+        """Write a turn's rows down. Returns False, having written nothing, if there is no room. Raises OSError."""
+        packed = changes(rows)
+        behind = self._at + _HEAD.size + len(packed)
+        if behind > MOST_BYTES:
+            return False
+        checked = _CHECKED.pack(len(packed), self._base, len(self.turns)) + packed
+        os.pwrite(self._descriptor, crc32(checked, self._salt).to_bytes(4, "big") + checked, self._at)
+        self._at = behind
+        self.turns.append(packed)
+        return True
+
+    def take_back(self, number: int) -> None:
+        """Make the record of this number void, and those after it: its turn has failed. Raises OSError."""
+        if number >= len(self.turns):
+            return
+        at = sum(_HEAD.size + len(turn) for turn in self.turns[:number])
+        os.pwrite(self._descriptor, bytes(_HEAD.size), at)
+        del self.turns[number:]
+        self._at = at
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def journal_path(environment: Path) -> Path:
+    """Return the path of an environment's journal."""
+    return environment.with_suffix(".journal")
+
+
+def owed(path: Path, boot: bytes, base: int) -> Owed | None:
+    """Return the turns that follow this commit; None if there are none, or there is no journal. Raises OSError."""
+    try:
+        stored = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    salt, at, turns = crc32(boot), 0, list[bytes]()
+    while at + _HEAD.size <= len(stored):
+        checksum, size, of_base, number = _HEAD.unpack_from(stored, at)
+        end = at + _HEAD.size + size
+        is_whole = end <= len(stored) and crc32(stored[at + 4 : end], salt) == checksum
+        if not is_whole or of_base != base or number != len(turns):
+            break
+        turns.append(stored[at + _HEAD.size : end])
+        at = end
+    return Owed(base, turns) if turns else None
+
+
+def apply(txn: Txn, turns: list[bytes]) -> None:
+    """Write the rows of these turns, in order, in a transaction."""
+    for packed in turns:
+        at = 0
+        while at < len(packed):
+            key_bytes, value_bytes = CHANGE_HEAD.unpack_from(packed, at)
+            at += CHANGE_HEAD.size
+            key = packed[at : at + key_bytes]
+            at += key_bytes
+            if value_bytes == REMOVED:
+                txn.delete(key)
+            else:
+                txn.put(key, packed[at : at + value_bytes])
+                at += value_bytes

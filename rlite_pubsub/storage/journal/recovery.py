@@ -1,0 +1,54 @@
+"""Bringing home what a killed server has left in its journal.
+
+Law 9: a process that is alive commits by itself within a moment, once it has noticed that it is no longer alone
+(shared_commit.py). One that is stopped in the middle is named in the error.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import partial
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Final
+
+from rlite_pubsub.storage.boot import boot_id
+from rlite_pubsub.storage.errors import StoreHeld, StoreUnwritable
+from rlite_pubsub.storage.journal import journal
+from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S, said
+
+if TYPE_CHECKING:
+    from rlite_pubsub.storage.environment import Environment, Txn
+
+log: Final = logging.getLogger("rlite_pubsub")
+_PAUSE_S: Final = 0.002
+
+
+def recover(environment: Environment, patience_s: float = PATIENCE_S) -> int:
+    """Bring home what is in the journal of an environment that was just opened; return how many turns that was. Raises
+    StoreError."""
+    path, boot, began = journal.journal_path(environment.path), boot_id(), monotonic()
+    while True:
+        try:
+            owed = journal.owed(path, boot, environment.last_commit())
+        except OSError as error:
+            raise StoreUnwritable(path, os.strerror(error.errno or 0)) from error
+        if owed is None:
+            return 0
+        writer = environment.writer
+        thread = writer.writing_thread() if writer is not None else 0
+        if not thread:
+            done = environment.write(partial(_brought_home, owed), freeing=True)
+            if done:
+                log.info("%s: brought home %d turns that were acknowledged before a kill", environment.path, done)
+                return done
+        elif monotonic() - began >= patience_s:
+            raise StoreHeld(environment.path, partial(said, thread, environment.path, monotonic() - began))
+        sleep(_PAUSE_S)
+
+
+def _brought_home(owed: journal.Owed, txn: Txn) -> int:
+    if txn.id() - 1 != owed.base:
+        return 0  # its own process has done it
+    journal.apply(txn, owed.turns)
+    return len(owed.turns)

@@ -1,0 +1,278 @@
+"""One commit of LMDB for several turns of a server.
+
+While turns come quickly, each changes pages that the one before it has written just now. So a busy server that has the
+store to itself keeps its transaction open over several turns: each turn's rows go to the journal, in one write, and
+LMDB commits all of them a moment later (SHARED_S).
+
+Laws kept here:
+ 5. acknowledge after commit: for a turn that shares one, the record in the journal is the commit. If the transaction
+    has to be undone, the turns in the journal are done again at once.
+ 9. nobody waits for the stopped: whoever opens the store is heard at the end of the turn, and from then on each turn
+    commits by itself. A process that is stopped in the moment between is named, as any writer is (recovery.py).
+10. an idle process holds no page of the store: the moment ends by a timer.
+
+What reads in the middle of it, in whichever thread, first has the commit made (`give_way`, `wait_until_home`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from threading import Condition, get_native_id
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
+
+from rlite_pubsub.storage.errors import StoreError, StoreHeld
+from rlite_pubsub.storage.failpoint import failpoint
+from rlite_pubsub.storage.journal.journal import Journal, apply
+from rlite_pubsub.storage.journal.recording import RecordedTransaction
+from rlite_pubsub.storage.locks.writer_lock import said
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rlite_pubsub.storage.journal.recording import Txn
+
+log: Final = logging.getLogger("rlite_pubsub")
+
+SHARED_S: Final = 0.025
+"""How long turns share a commit, and how soon after the last one a turn must come to begin to."""
+MOST_TURNS: Final = 10_000
+CROWDED_S: Final = 1.0
+"""How long each turn commits by itself after another thread has used the store."""
+LARGE_TURNS: Final = 16
+"""How many turns commit by themselves after one that was too large to share."""
+
+CallLater = Callable[[float, Callable[[], None]], object]
+CallFromThread = Callable[[Callable[[], None]], None]
+
+
+class SharingTurn(Protocol):
+    """The turn of a loop (turn.py)."""
+
+    txn: Txn | None
+    wants_sync: bool
+
+
+T = TypeVar("T")
+
+
+class SharedEnvironment(Protocol):
+    """The environment (environment.py)."""
+
+    path: Path
+
+    @property
+    def is_alone(self) -> bool:
+        """True if no other process has the store open."""
+
+    @property
+    def may_share(self) -> bool:
+        """True if a commit of several turns is as good as one for each, as far as the environment knows."""
+
+    def is_roomy(self) -> bool:
+        """Return whether whatever several turns add fits."""
+
+    def bring_home(self) -> None:
+        """Commit what turns share, between two of them. Raises StoreError."""
+
+    def write(self, work: Callable[[Txn], T], *, freeing: bool = False) -> T: ...
+
+
+class SharedCommit:
+    """The turns of one loop that share a commit, and the transaction that they have open.
+
+    It is the loop's, but for `wait_until_home`. Between two of its turns it stands for them in the handle's list.
+    """
+
+    def __init__(
+        self,
+        environment: SharedEnvironment,
+        turn: SharingTurn,
+        journal: Journal,
+        call_later: CallLater,
+        call_from_thread: CallFromThread,
+    ) -> None:
+        self.turn = turn
+        self.open: Txn | None = None
+        """The transaction, from the first turn on."""
+        self.count = 0
+        """How many turns are acknowledged, and in the journal alone."""
+        self.is_owing = False
+        """Turns of the journal could not be done again: nothing else can be done before."""
+        self.is_waited_for = False
+        """Another thread waits until what the journal has is home."""
+        self._environment = environment
+        self._journal = journal
+        self._call_later = call_later
+        self._call_from_thread = call_from_thread
+        self._recorded: RecordedTransaction | None = None
+        self._until = 0.0
+        self._committed_at = 0.0
+        self._is_timed = False
+        self._is_ending = False
+        self._large = 0
+        self._crowded_until = 0.0
+        self._loop_thread = 0
+        self._home = Condition()
+        self._waiting = 0
+
+    # -- one turn after the other
+
+    def record(self, txn: Txn) -> Txn:
+        """Return the transaction for a turn that has just begun to write: one that others may share if turns come
+        quickly, else the same."""
+        now = monotonic()
+        if self._large:
+            self._large -= 1
+            return txn
+        environment = self._environment
+        if (
+            now > self._committed_at + SHARED_S
+            or now < self._crowded_until
+            or self._is_ending
+            or not environment.may_share
+            or not environment.is_roomy()
+        ):
+            return txn
+        self._recorded = RecordedTransaction(txn)
+        self._until = now + SHARED_S
+        self._journal.begin(txn.id() - 1)
+        self.open = cast("Txn", self._recorded)
+        return self.open
+
+    def joins(self) -> bool:
+        """Write down what the turn has changed, if it shares its commit. Returns False if it must be committed now."""
+        recorded, environment, count = self._recorded, self._environment, self.count
+        assert recorded is not None
+        if recorded.is_too_much:
+            self._large = LARGE_TURNS
+            return False
+        if (
+            self._is_ending
+            or self._waiting
+            or self.turn.wants_sync
+            or count >= MOST_TURNS
+            or not environment.may_share
+            or monotonic() >= self._until
+        ):
+            return False
+        rows = recorded.rows
+        if not rows:
+            return count > 0
+        try:
+            if not self._journal.append(rows):
+                return False
+        except OSError as trouble:
+            log.warning("The journal can't be written (%s): each turn is committed by itself", trouble)
+            self._crowded_until = monotonic() + CROWDED_S
+            return False
+        failpoint("journal-written")
+        if not environment.is_alone:  # whoever comes looks at the journal, and may have done so just before
+            return False
+        self.count = count + 1
+        if not self._is_timed:
+            self._is_timed = True
+            self._loop_thread = get_native_id()
+            self._call_later(SHARED_S, self._end_moment)
+        return True
+
+    def next_turn(self) -> None:
+        """Begin the next turn of the transaction."""
+        recorded = self._recorded
+        assert recorded is not None
+        recorded.begin_turn()
+
+    def leave(self) -> Txn:
+        """Return LMDB's own transaction, which is about to end, with all that shares it."""
+        recorded = self._recorded
+        assert recorded is not None
+        self._recorded = self.open = None
+        return recorded.txn
+
+    def committed(self) -> None:
+        """Note that it is committed."""
+        self._committed_at = monotonic()
+        self._come_home()
+
+    def undone(self) -> None:
+        """Do again what the journal has, since the transaction was undone. Never fails: see `is_owing`."""
+        count = self.count
+        if not count:
+            return
+        try:
+            self._journal.take_back(count)
+            self.pay()
+        except (StoreError, OSError) as failure:
+            self.is_owing = True
+            log.error("%d turns are acknowledged, and only in the journal: %s", count, failure)
+
+    def pay(self) -> None:
+        """Bring home what the journal has, in a transaction of its own. Raises StoreError."""
+        self.is_owing, turns = False, self._journal.turns
+        try:
+            self._environment.write(partial(_applied, turns), freeing=True)
+        except BaseException:
+            self.is_owing = True
+            raise
+        self._come_home()
+
+    def _come_home(self) -> None:
+        self.count = 0
+        if self._waiting:
+            with self._home:
+                self._home.notify_all()
+
+    # -- its end
+
+    def give_way(self) -> None:
+        """Commit now, between two turns. Raises StoreError."""
+        if self.open is None or self.turn.txn is not None:
+            return
+        was_ending, self._is_ending = self._is_ending, True
+        try:
+            self._environment.bring_home()
+        finally:
+            self._is_ending = was_ending
+
+    def end(self, *, commit: bool) -> None:
+        """Do as `give_way`: what is acknowledged is never undone."""
+        self.give_way()
+
+    def close(self) -> None:
+        """Commit, and let each turn commit by itself from now on. Raises StoreError if that fails: then the next
+        process that opens the store brings the journal home."""
+        self._is_ending = True
+        try:
+            self.give_way()
+        finally:
+            self._journal.close()
+
+    def _end_moment(self) -> None:
+        self._is_timed = False
+        try:
+            self.give_way()
+        except StoreError as failure:
+            log.warning("Can't commit: %s", failure)
+
+    # -- other threads
+
+    def wait_until_home(self, patience_s: float) -> None:
+        """Wait, in another thread, until LMDB has all that is acknowledged. Raises StoreHeld."""
+        began = monotonic()
+        with self._home:
+            self._waiting += 1
+            self._crowded_until = began + CROWDED_S
+            try:
+                self._call_from_thread(self._end_moment)
+                is_home = self._home.wait_for(lambda: not self.count, patience_s)
+            finally:
+                self._waiting -= 1
+        if not is_home:
+            path = self._environment.path
+            raise StoreHeld(path, partial(said, self._loop_thread, path, monotonic() - began))
+
+
+def _applied(turns: list[bytes], txn: Txn) -> None:
+    apply(txn, turns)

@@ -1,0 +1,468 @@
+"""Turns that share a commit: none is lost, whatever comes in between, and nobody reads less than was acknowledged."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import lmdb
+import pytest
+from patience import until
+from storage.conftest import Start
+
+from rlite_pubsub.storage.boot import boot_id
+from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.errors import StoreFull, StoreHeld
+from rlite_pubsub.storage.journal import journal, shared_commit
+from rlite_pubsub.storage.journal.journal import Journal, Row, apply, journal_path, owed
+from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S
+from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.turn import Turn
+
+SOURCES = Path(shared_commit.__file__).parents[2]
+BOOT = b"this start of the machine"
+
+
+class Loop:
+    """The turns of a loop, whose timers ring when the test says so."""
+
+    def __init__(self, store: Store) -> None:
+        self.environment: Environment = store.data
+        self.turn = Turn(self.environment, self.step_aside)
+        self.timers: list[Callable[[], None]] = []
+        self.asked = threading.Event()
+        self.environment.share_commits(self.turn, lambda _, ring: self.timers.append(ring), self._ask)
+
+    def _ask(self, callback: Callable[[], None]) -> None:
+        self.timers.append(callback)
+        self.asked.set()
+
+    def step_aside(self) -> None:
+        self.turn.end(commit=self.turn.writes)
+
+    def put(self, *names: str) -> None:
+        """One turn."""
+        self.turn.begin(write=True)
+        for name in names:
+            assert self.turn.txn is not None
+            self.turn.txn.put(name.encode(), b"value of " + name.encode())
+        self.turn.end(commit=True)
+
+    def ring(self) -> None:
+        timers, self.timers = self.timers, []
+        for timer in timers:
+            timer()
+
+    @property
+    def shared(self) -> int:
+        """How many turns are in the journal alone."""
+        assert self.environment.shared is not None
+        return self.environment.shared.count
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    monkeypatch.setattr(shared_commit, "SHARED_S", 3600.0)  # a moment ends when the test says so
+    with Store.open(tmp_path / "store") as opened:
+        yield opened
+
+
+@pytest.fixture
+def loop(store: Store) -> Iterator[Loop]:
+    made = Loop(store)
+    yield made
+    store.data.stop_sharing(made.turn)
+
+
+def names(environment: Environment) -> list[str]:
+    """The names of this test that a reader finds."""
+    found = environment.read(lambda txn: list(txn.cursor().iternext(values=False)))
+    return [key.decode() for key in found if key.startswith(b"~")]
+
+
+def as_killed(store: Store, to: Path) -> Store:
+    """What a kill -9 leaves of a store."""
+    shutil.copytree(store.folder, to)
+    return Store.open(to)
+
+
+# -- sharing
+
+
+def test_turns_that_come_quickly_share_one_commit(loop: Loop) -> None:
+    loop.put("~1")  # begins to be quick
+    before = loop.environment.handle.last_commit()
+    loop.put("~2")
+    loop.put("~3", "~4")
+    assert (loop.shared, loop.environment.handle.last_commit()) == (2, before)
+    loop.ring()
+    assert (loop.shared, loop.environment.handle.last_commit()) == (0, before + 1)
+    assert names(loop.environment) == ["~1", "~2", "~3", "~4"]
+
+
+def test_a_turn_after_a_pause_commits_by_itself(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop.put("~1")
+    monkeypatch.setattr(shared_commit, "SHARED_S", -1.0)
+    loop.put("~2")
+    assert loop.shared == 0 and not loop.timers
+
+
+def test_a_turn_sees_those_before_it(loop: Loop) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    for write in (False, True):
+        txn = loop.turn.begin(write=write)
+        assert txn.get(b"~2") == b"value of ~2"
+        loop.turn.end(commit=write)
+    assert loop.shared == 1
+
+
+def test_a_large_turn_is_committed_with_those_before_it(loop: Loop) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    loop.turn.begin(write=True).put(b"~3", b"x" * (1 << 19))
+    loop.turn.end(commit=True)
+    assert loop.shared == 0
+    assert names(loop.environment) == ["~1", "~2", "~3"]
+
+
+def test_a_turn_that_wants_to_be_synced_commits(loop: Loop) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    loop.turn.begin(write=True).put(b"~3", b"")
+    loop.turn.want_sync()
+    loop.turn.end(commit=True)
+    assert loop.shared == 0 and loop.turn.answer_sync()
+
+
+def test_the_journal_may_be_full(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "MOST_BYTES", 1000)
+    loop.put("~00")
+    for number in range(1, 60):
+        loop.put(f"~{number:02}")
+    assert loop.shared < 30
+    assert len(names(loop.environment)) == 60
+
+
+def test_under_always_each_turn_commits(loop: Loop) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    loop.environment.sync_by("always")
+    assert loop.shared == 0
+    loop.put("~3")
+    assert loop.shared == 0
+
+
+# -- what a kill leaves
+
+
+def test_what_was_acknowledged_survives_a_kill(loop: Loop, store: Store, tmp_path: Path) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    loop.put("~3")
+    loop.turn.begin(write=True)
+    assert loop.turn.txn is not None
+    loop.turn.txn.delete(b"~1")
+    loop.turn.end(commit=True)
+    loop.turn.begin(write=True).put(b"~4", b"not acknowledged")
+    with as_killed(store, tmp_path / "killed") as opened:
+        assert names(opened.data) == ["~2", "~3"]
+        assert opened.data.read(lambda txn: txn.get(b"~3")) == b"value of ~3"
+    loop.turn.end(commit=False)
+
+
+def test_what_is_home_is_not_brought_home_again(loop: Loop, store: Store, tmp_path: Path) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    loop.ring()
+    store.data.write(lambda txn: txn.delete(b"~2"))
+    with as_killed(store, tmp_path / "killed") as opened:
+        assert names(opened.data) == ["~1"]
+
+
+def test_a_kill_while_the_next_ones_share(loop: Loop, store: Store, tmp_path: Path) -> None:
+    loop.put("~1")
+    for name in ("~2", "~3", "~4"):
+        loop.put(name)
+    loop.ring()
+    loop.put("~5")  # over the record of ~2; those of ~3 and ~4 still stand behind it
+    with as_killed(store, tmp_path / "killed") as opened:
+        assert names(opened.data) == ["~1", "~2", "~3", "~4", "~5"]
+
+
+# -- what is undone
+
+
+def test_a_turn_that_fails_takes_nobody_with_it(loop: Loop, store: Store, tmp_path: Path) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    loop.turn.begin(write=True).put(b"~3", b"")
+    loop.turn.end(commit=False)
+    assert names(loop.environment) == ["~1", "~2"]
+    loop.put("~4")
+    with as_killed(store, tmp_path / "killed") as opened:
+        assert names(opened.data) == ["~1", "~2", "~4"]
+
+
+def test_a_commit_that_fails_takes_only_its_own_turn_with_it(
+    loop: Loop, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    loop.turn.begin(write=True).put(b"~3", b"")
+    loop.turn.want_sync()
+    writing = loop.environment.write
+    assert loop.environment.shared is not None
+    recorded = loop.environment.shared._recorded
+    assert recorded is not None
+    broken = _Broken(recorded.txn)
+    monkeypatch.setattr(recorded, "txn", broken)
+    monkeypatch.setattr(loop.environment, "write", _refuse)
+    with pytest.raises(StoreFull):
+        loop.turn.end(commit=True)
+    assert loop.environment.shared.is_owing
+    with pytest.raises(StoreHeld):  # nobody reads less than was acknowledged
+        names(loop.environment)
+    with as_killed(store, tmp_path / "killed") as opened:
+        assert names(opened.data) == ["~1", "~2"]
+    monkeypatch.setattr(loop.environment, "write", writing)
+    assert names(loop.environment) == ["~1", "~2"]
+
+
+class _Broken:
+    """LMDB's transaction, whose commit fails as that on a full disk does."""
+
+    def __init__(self, txn: object) -> None:
+        self._txn = txn
+
+    def commit(self) -> None:
+        self._txn.abort()  # type: ignore[attr-defined]
+        raise lmdb.MapFullError("as on a full disk")
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise StoreHeld(Path(), lambda: "the disk is full")
+
+
+# -- others
+
+
+def test_a_reader_in_the_same_thread_sees_all(loop: Loop) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    assert names(loop.environment) == ["~1", "~2"]
+    assert loop.shared == 0
+
+
+def test_a_reader_in_the_middle_of_a_turn_sees_all(loop: Loop) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    loop.turn.begin(write=True).put(b"~3", b"")
+    assert names(loop.environment) == ["~1", "~2", "~3"]
+
+
+def test_another_thread_sees_all_and_may_write(loop: Loop) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    seen: list[list[str]] = []
+
+    def work() -> None:
+        seen.append(names(loop.environment))
+        loop.environment.write(lambda txn: txn.put(b"~3", b""))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    until(loop.asked.is_set, "the other thread's wish")
+    loop.ring()
+    thread.join()
+    assert seen == [["~1", "~2"]]
+    loop.put("~4")
+    assert loop.shared == 0, "as long as others use the store, each turn commits by itself"
+
+
+def test_a_loop_that_does_not_come_round_is_named(loop: Loop) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    assert loop.environment.writer is not None
+    loop.environment.writer.wait_for_holder(0.01)
+    refused: list[StoreHeld] = []
+
+    def work() -> None:
+        try:
+            names(loop.environment)
+        except StoreHeld as held:
+            refused.append(held)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    loop.environment.writer.wait_for_holder(PATIENCE_S)
+    assert re.search(r"process \d+ \(\w+\)", str(refused[0]))
+
+
+def test_the_map_may_be_changed_meanwhile(loop: Loop) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    loop.environment.forget_pages()
+    assert loop.shared == 0
+    assert names(loop.environment) == ["~1", "~2"]
+
+
+OTHER = """
+    import sys
+    from rlite_pubsub.storage.store import Store
+    with Store.open(sys.argv[1]) as store:
+        print(sum(key[:1] == b"~" for key in store.data.read(lambda txn: list(txn.cursor().iternext(values=False)))))
+"""
+SHARING = """
+    import sys
+    from rlite_pubsub.storage.store import Store
+    from rlite_pubsub.storage.turn import Turn
+    from rlite_pubsub.storage.journal import shared_commit
+
+    shared_commit.SHARED_S = 3600.0
+    store = Store.open(sys.argv[1])
+    turn = Turn(store.data, lambda: None)
+    store.data.share_commits(turn, lambda *_: None, lambda _: None)
+
+    def put(name):
+        turn.begin(write=True).put(name, b"")
+        turn.end(commit=True)
+
+    put(b"~1")
+    put(b"~2")
+    put(b"~3")
+    print(store.data.shared.count, flush=True)
+    sys.stdin.readline()
+    put(b"~4")
+    print(store.data.shared.count, flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_a_process_that_comes_sees_all(tmp_path: Path, start: Start) -> None:
+    sharing = start(SHARING, tmp_path / "store")
+    assert sharing.line() == "2"
+    other = start(OTHER, tmp_path / "store")
+    until(lambda: (tmp_path / "store" / "writer.lock").read_bytes()[:8] == (2).to_bytes(8, "little"), "the other one")
+    sharing.tell()  # its next turn notices that it is not alone any more
+    assert sharing.line() == "0"
+    assert other.line() == "4"
+
+
+def test_a_process_that_comes_after_a_kill_brings_it_home(tmp_path: Path, start: Start) -> None:
+    sharing = start(SHARING, tmp_path / "store")
+    assert sharing.line() == "2"
+    sharing.kill()
+    assert start(OTHER, tmp_path / "store").line() == "3"
+    assert start(OTHER, tmp_path / "store").line() == "3"
+
+
+def test_a_process_that_is_killed_while_another_one_waits(tmp_path: Path, start: Start) -> None:
+    sharing = start(SHARING, tmp_path / "store")
+    assert sharing.line() == "2"
+    other = start(OTHER, tmp_path / "store")
+    until(lambda: (tmp_path / "store" / "writer.lock").read_bytes()[:8] == (2).to_bytes(8, "little"), "the other one")
+    sharing.kill()
+    assert other.line() == "3"
+
+
+def test_a_stopped_process_is_named(tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    sharing = start(SHARING, tmp_path / "store")
+    assert sharing.line() == "2"
+    sharing.process.send_signal(signal.SIGSTOP)
+    monkeypatch.setattr("rlite_pubsub.storage.journal.recovery.recover.__defaults__", (0.05,))
+    with pytest.raises(StoreHeld, match=rf"process {sharing.process.pid} .*stopped"):
+        Store.open(tmp_path / "store")
+    sharing.kill()
+    with Store.open(tmp_path / "store") as opened:
+        assert names(opened.data) == ["~1", "~2", "~3"]
+
+
+# -- the journal
+
+
+ROWS: list[Row] = [(b"a", b"1"), (b"b", None), (b"c" * 511, b""), (b"d", b"x" * 70_000)]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "data.journal"
+
+
+def test_rows_come_back_as_they_were(file: Path, tmp_path: Path) -> None:
+    written = Journal(file, BOOT)
+    written.begin(7)
+    assert written.append(ROWS) and written.append([(b"e", b"2")])
+    found = owed(file, BOOT, 7)
+    assert found is not None and len(found.turns) == 2
+    environment = Environment(tmp_path / "x.mdb", "no", quota_bytes=1 << 24)
+    environment.write(lambda txn: txn.put(b"b", b"goes"))
+    environment.write(lambda txn: apply(txn, found.turns))
+    expected = [(key, value) for key, value in [*ROWS, (b"e", b"2")] if value is not None]
+    assert environment.read(lambda txn: list(txn.cursor())) == expected
+    environment.close()
+
+
+@pytest.mark.parametrize("base", [6, 8])
+def test_records_of_another_commit_do_not_count(file: Path, base: int) -> None:
+    written = Journal(file, BOOT)
+    written.begin(7)
+    written.append(ROWS)
+    assert owed(file, BOOT, base) is None
+
+
+def test_records_of_another_start_of_the_machine_do_not_count(file: Path) -> None:
+    written = Journal(file, BOOT)
+    written.begin(7)
+    written.append(ROWS)
+    assert owed(file, b"another", 7) is None
+
+
+def test_a_record_that_is_not_whole_does_not_count_nor_do_those_after_it(file: Path) -> None:
+    written = Journal(file, BOOT)
+    written.begin(7)
+    for number in range(3):
+        written.append([(b"%d" % number, b"value")])
+    stored = bytearray(file.read_bytes())
+    record = 20 + len(written.turns[0])
+    for at in range(record, 2 * record):
+        damaged = bytearray(stored)
+        damaged[at] ^= 0xFF
+        file.write_bytes(damaged)
+        found = owed(file, BOOT, 7)
+        assert found is not None and found.turns == written.turns[:1], at
+
+
+def test_a_record_that_is_taken_back_does_not_count(file: Path) -> None:
+    written = Journal(file, BOOT)
+    written.begin(7)
+    for number in range(3):
+        written.append([(b"%d" % number, b"value")])
+    written.take_back(2)
+    found = owed(file, BOOT, 7)
+    assert found is not None and found.turns == written.turns and len(found.turns) == 2
+    written.append([(b"another", b"")])
+    found = owed(file, BOOT, 7)
+    assert found is not None and len(found.turns) == 3
+
+
+def test_no_journal_owes_nothing(file: Path) -> None:
+    assert owed(file, BOOT, 7) is None
+    Journal(file, BOOT).close()
+    assert owed(file, BOOT, 7) is None
+    assert owed(journal_path(file), boot_id(), 0) is None
+
+
+# -- nobody writes past the recording
+
+
+def test_rows_are_changed_at_a_cursor_in_one_place_only() -> None:
+    """A cursor's own `put` and `delete` would not be noted."""
+    past = re.compile(r"\bcursor(\(\))?\.(put|putmulti|delete|replace|pop)\(")
+    found = {file.name for file in SOURCES.rglob("*.py") if past.search(file.read_text())}
+    assert found == {"recording.py"}
