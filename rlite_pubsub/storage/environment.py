@@ -449,6 +449,8 @@ class Environment:
     # -- the end, and a fork
 
     def close(self) -> None:
+        if self._sharing is not None and self.handle.turns.get(get_ident()) is self.shared:
+            self.stop_sharing(self._sharing)
         with self.handle.gate.alone():
             if self.handle.is_open:
                 self.safety.close()
