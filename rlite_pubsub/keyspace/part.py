@@ -143,7 +143,7 @@ class Part(Shelter):
         if not turn.writes:  # somebody needed the store in the middle of a change: `Keyspace.give_way`
             txn = self.writing()
         self._version = self.committed = txn.id()  # if nothing more is written, its number is reused
-        modified = key_records.modified(self._version, turn.place)
+        modified = (self._version << key_records.TURN_BITS) + turn.place
         if self.unwritten:
             changed, self.unwritten = self.unwritten, {}
             values = []

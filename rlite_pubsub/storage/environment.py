@@ -217,7 +217,6 @@ class Environment:
         shared = self.shared
         if shared is not None:
             if (txn := shared.open) is not None and turn is shared.turn:
-                shared.next_turn()
                 self.handle.turns[get_ident()] = turn
                 turn.txn = txn
                 turn.writes = write
@@ -268,7 +267,7 @@ class Environment:
                     turn.place = 0
                     turn.bytes_before = data_bytes(txn) if write and room.map_bytes > room.quota_bytes else None
                     if shared is not None and write and turn is shared.turn:
-                        txn = shared.record(txn)
+                        txn = shared.record(txn, self.durability != "always" and not gate.owner)
                     turn.txn = txn
                     turn.writes = write
                     return txn
@@ -287,7 +286,8 @@ class Environment:
         shared = self.shared
         if shared is not None:
             if txn is shared.open:
-                if not turn.writes or (commit and shared.joins()):
+                may_share = self.durability != "always" and not handle.gate.owner
+                if not turn.writes or (commit and shared.joins(may_share)):
                     turn.writes = False
                     handle.turns[me] = shared
                     return
@@ -339,15 +339,15 @@ class Environment:
     def share_commits(self, turn: Turn, call_later: CallLater, call_from_thread: CallFromThread) -> None:
         """Let the turns of a loop share commits while they come quickly (journal/shared_commit.py). `turn`: the one
         that executes its commands. Without a journal, each commits by itself."""
-        if self.shared is not None:
-            return  # another loop of this process does, on the same store
+        if self.shared is not None or self.writer is None or self._openings[0] != self._alone:
+            return  # another loop of this process does, or another process has the store open
         try:
             journal = Journal(journal_path(self.path), boot_id())
         except OSError as trouble:
             log.warning("%s has no journal (%s): each turn is committed by itself", self.path, trouble)
             return
         self._sharing = turn
-        self.shared = SharedCommit(self, turn, journal, call_later, call_from_thread)
+        self.shared = SharedCommit(self, turn, journal, self._openings, self._alone, call_later, call_from_thread)
 
     def stop_sharing(self, turn: Turn) -> None:
         """Let these turns commit by themselves from now on. Called by their loop; it does not raise."""
@@ -367,16 +367,6 @@ class Environment:
             assert turn is not None
             self.begin(turn, write=True)
             self.end(turn, commit=True)
-
-    @property
-    def is_alone(self) -> bool:
-        """True if no other process has the store open."""
-        return self._openings[0] == self._alone and self.writer is not None
-
-    @property
-    def may_share(self) -> bool:
-        """True if turns may share a commit: nobody else wants the store, and no reply waits for the disk."""
-        return self.durability != "always" and self.is_alone and not self.handle.gate.owner
 
     def is_roomy(self) -> bool:
         """Return whether whatever several turns add fits."""

@@ -25,7 +25,7 @@ _ROW_BYTES: Final = 50
 class RecordedTransaction:
     """LMDB's transaction, and the rows that the present turn has changed in it."""
 
-    __slots__ = ("_bytes", "cursor", "get", "id", "is_too_much", "rows", "stat", "txn")
+    __slots__ = ("cursor", "get", "id", "rows", "size", "stat", "txn")
 
     def __init__(self, txn: Txn) -> None:
         self.txn = txn
@@ -34,16 +34,17 @@ class RecordedTransaction:
         self.stat: Callable[..., Any] = txn.stat
         self.id: Callable[..., Any] = txn.id
         self.rows: list[Row] = []
-        self.is_too_much = False
-        """The turn changes more than the journal takes: `rows` does not have all of it."""
-        self._bytes = 0
+        self.size = 0
+        """About how many bytes they have; beyond `MOST_TURN_BYTES`, which the journal does not take, there are none."""
 
     def put(self, key: bytes, value: bytes) -> bool:
         """Write a row."""
         done: bool = self.txn.put(key, value)
-        if not self.is_too_much:
+        self.size += _ROW_BYTES + len(value)
+        if self.size <= MOST_TURN_BYTES:
             self.rows.append((key, value))
-            self._grow(len(value))
+        elif self.rows:
+            self.rows = []
         return done
 
     def delete(self, key: bytes) -> bool:
@@ -53,38 +54,24 @@ class RecordedTransaction:
             self.note_removed(key)
         return done
 
-    def put_rows(self, rows: list[tuple[bytes, bytes]]) -> None:
-        """Write rows, which are in the order of their keys."""
-        self.txn.cursor().putmulti(rows)
-        if not self.is_too_much:
-            self.rows += rows
-            self._grow(sum([len(value) for _, value in rows]) + _ROW_BYTES * (len(rows) - 1))
-
     def note_removed(self, key: bytes) -> None:
         """Note that a row is removed."""
-        if not self.is_too_much:
+        self.size += _ROW_BYTES
+        if self.size <= MOST_TURN_BYTES:
             self.rows.append((key, None))
-            self._grow(0)
-
-    def begin_turn(self) -> None:
-        """Forget the rows of the turn before."""
-        if self.rows:
-            self.rows = []
-        self._bytes = 0
-
-    def _grow(self, size: int) -> None:
-        self._bytes += size + _ROW_BYTES
-        if self._bytes > MOST_TURN_BYTES:
-            self.is_too_much = True
+        elif self.rows:
             self.rows = []
 
 
 def put_rows(txn: Txn, rows: list[tuple[bytes, bytes]]) -> None:
     """Write rows, which are in the order of their keys: side by side LMDB finds them sooner."""
+    txn.cursor().putmulti(rows)
     if isinstance(txn, RecordedTransaction):
-        txn.put_rows(rows)
-    else:
-        txn.cursor().putmulti(rows)
+        txn.size += sum([_ROW_BYTES + len(value) for _, value in rows])
+        if txn.size <= MOST_TURN_BYTES:
+            txn.rows += rows
+        elif txn.rows:
+            txn.rows = []
 
 
 def delete_here(txn: Txn, cursor: Cursor) -> bool:

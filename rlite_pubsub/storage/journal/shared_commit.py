@@ -24,9 +24,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
-from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.journal.journal import Journal, apply
-from rlite_pubsub.storage.journal.recording import RecordedTransaction
+from rlite_pubsub.storage.journal.recording import MOST_TURN_BYTES, RecordedTransaction
 from rlite_pubsub.storage.locks.writer_lock import said
 
 if TYPE_CHECKING:
@@ -63,14 +62,6 @@ class SharedEnvironment(Protocol):
 
     path: Path
 
-    @property
-    def is_alone(self) -> bool:
-        """True if no other process has the store open."""
-
-    @property
-    def may_share(self) -> bool:
-        """True if a commit of several turns is as good as one for each, as far as the environment knows."""
-
     def is_roomy(self) -> bool:
         """Return whether whatever several turns add fits."""
 
@@ -91,9 +82,12 @@ class SharedCommit:
         environment: SharedEnvironment,
         turn: SharingTurn,
         journal: Journal,
+        openings: memoryview[int],
+        alone: int,
         call_later: CallLater,
         call_from_thread: CallFromThread,
     ) -> None:
+        """This process has the store to itself as long as the first of the `openings` is `alone`."""
         self.turn = turn
         self.open: Txn | None = None
         """The transaction, from the first turn on."""
@@ -103,6 +97,7 @@ class SharedCommit:
         """Turns of the journal could not be done again: nothing else can be done before."""
         self.is_waited_for = False
         """Another thread waits until what the journal has is home."""
+        self._openings, self._alone = openings, alone
         self._environment = environment
         self._journal = journal
         self._call_later = call_later
@@ -120,20 +115,20 @@ class SharedCommit:
 
     # -- one turn after the other
 
-    def record(self, txn: Txn) -> Txn:
+    def record(self, txn: Txn, may_share: bool) -> Txn:
         """Return the transaction for a turn that has just begun to write: one that others may share if turns come
-        quickly, else the same."""
+        quickly, else the same. `may_share`: as far as the environment knows."""
         now = monotonic()
         if self._large:
             self._large -= 1
             return txn
-        environment = self._environment
         if (
             now > self._committed_at + SHARED_S
             or now < self._crowded_until
             or self._is_ending
-            or not environment.may_share
-            or not environment.is_roomy()
+            or not may_share
+            or self._openings[0] != self._alone
+            or not self._environment.is_roomy()
         ):
             return txn
         self._recorded = RecordedTransaction(txn)
@@ -142,11 +137,11 @@ class SharedCommit:
         self.open = cast("Txn", self._recorded)
         return self.open
 
-    def joins(self) -> bool:
+    def joins(self, may_share: bool) -> bool:
         """Write down what the turn has changed, if it shares its commit. Returns False if it must be committed now."""
-        recorded, environment, count = self._recorded, self._environment, self.count
+        recorded, count = self._recorded, self.count
         assert recorded is not None
-        if recorded.is_too_much:
+        if recorded.size > MOST_TURN_BYTES:
             self._large = LARGE_TURNS
             return False
         if (
@@ -154,7 +149,8 @@ class SharedCommit:
             or self._waiting
             or self.turn.wants_sync
             or count >= MOST_TURNS
-            or not environment.may_share
+            or not may_share
+            or self._openings[0] != self._alone
             or monotonic() >= self._until
         ):
             return False
@@ -168,21 +164,16 @@ class SharedCommit:
             log.warning("The journal can't be written (%s): each turn is committed by itself", trouble)
             self._crowded_until = monotonic() + CROWDED_S
             return False
-        failpoint("journal-written")
-        if not environment.is_alone:  # whoever comes looks at the journal, and may have done so just before
+        if self._openings[0] != self._alone:  # whoever comes looks at the journal, and may have done so just before
             return False
         self.count = count + 1
+        recorded.rows = []
+        recorded.size = 0
         if not self._is_timed:
             self._is_timed = True
             self._loop_thread = get_native_id()
             self._call_later(SHARED_S, self._end_moment)
         return True
-
-    def next_turn(self) -> None:
-        """Begin the next turn of the transaction."""
-        recorded = self._recorded
-        assert recorded is not None
-        recorded.begin_turn()
 
     def leave(self) -> Txn:
         """Return LMDB's own transaction, which is about to end, with all that shares it."""

@@ -42,17 +42,13 @@ pack: Final = key_bytes.key_record
 """Returns the record of a key: its type, its flags, when it expires, its last transaction, its name and body."""
 _rows_in_order: Final = key_bytes.rows_in_order
 _EXPIRY: Final = Struct(">Q")
-_TURN_BITS: Final = 16
-
-
-def modified(transaction: int, turn: int) -> int:
-    """Return what says who wrote a record."""
-    return (transaction << _TURN_BITS) + turn
+TURN_BITS: Final = 16
+"""How many bits of `modified` say which turn of its transaction wrote a record."""
 
 
 def transaction_of(modified: int) -> int:
-    """Return the transaction that it names."""
-    return modified >> _TURN_BITS
+    """Return the transaction that wrote a record."""
+    return modified >> TURN_BITS
 
 
 class Space:
