@@ -19,6 +19,7 @@ from mypy_extensions import i64
 
 from rlite_pubsub.engine.refusal import answers, failed, refusal, replace, unwritten
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.shards.segment_pieces import SegmentMiss
 from rlite_pubsub.engine.shards.sharding import Redirect
 from rlite_pubsub.engine.stats.monitor import feed_monitors
 from rlite_pubsub.engine.stats.slowlog import COARSE_US
@@ -231,6 +232,9 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
                     return False
             except StoreHeld:  # the session is in line
                 return False
+            except SegmentMiss as miss:
+                engine.chains.pieces.park(session, miss)
+                return False
             finally:
                 engine.tracked.executing = None
             if keyspace.ready:
@@ -287,7 +291,7 @@ def call(session: CommandSession, command: Command, args: list[bytes]) -> None:
             outgoing.executed(session.id, session.db, command, args, reply)
     except CommandError as refusal:
         reply = Error(refusal.text)
-    except ColdMiss:
+    except (ColdMiss, SegmentMiss):
         raise
     except StoreHeld as held:
         if session.obeys_master or (not session.deny_blocking and engine.writer_waits.park(session, held)):

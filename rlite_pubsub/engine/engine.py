@@ -35,7 +35,10 @@ from rlite_pubsub.engine.settings import followed
 from rlite_pubsub.engine.settings.commons import Commons
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.shards.arrivals import Arrivals
+from rlite_pubsub.engine.shards.chains import Chains
+from rlite_pubsub.engine.shards.segment_pieces import SegmentPieces
 from rlite_pubsub.engine.shards.sharding import Sharding
+from rlite_pubsub.engine.shards.slots import slot_of
 from rlite_pubsub.engine.stats.channel_rates import ChannelRates
 from rlite_pubsub.engine.stats.connections import SlowestConnections
 from rlite_pubsub.engine.stats.latency import LatencyMonitor
@@ -225,6 +228,8 @@ class Engine:
         self.replication = Replication(settings, keyspace, self.waiting, self.look_out)
         self.sharding = Sharding(data, self.look_out)
         self.arrivals = Arrivals(keyspace, self.sharding)
+        keyspace.stored.go_by(lambda name: self.sharding.has(slot_of(name)))
+        self.chains = Chains(keyspace, self.sharding, SegmentPieces(call_later, self.call_from_thread))
         self.memory_limit = MemoryLimit(settings, keyspace, self.stats, self.notifications, clock, self.look_out)
         self.housekeeping = Housekeeping(
             keyspace,
@@ -359,6 +364,7 @@ class Engine:
             self.consuming.forget(session)
         self.waiting.forget(session)
         self.cold_waits.forget(session)
+        self.chains.pieces.forget(session)
         self.writer_waits.forget(session)
         self.readership.forget(session)
         self.watching.unwatch(session)

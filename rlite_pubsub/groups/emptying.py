@@ -2,7 +2,8 @@
 their consumers, its counters and its settings stay.
 
 A small one is trimmed. A large one gets a new number, under which it has what stays, and the old number is garbage:
-that costs what its groups and their consumers are, and neither what the topic had nor what was in flight.
+that costs what its groups and their consumers are, and neither what the topic had nor what was in flight. Closed
+segments of a queue are removed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from rlite_pubsub.keyspace.topic import deferral
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.groups import groups
 from rlite_pubsub.storage.keys import garbage, key_records
-from rlite_pubsub.storage.topics import topic_settings
+from rlite_pubsub.storage.topics import segments, topic_settings
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.topic import Topic
@@ -29,6 +30,10 @@ def empty(topic: Topic) -> int:
     """Remove all entries of a topic that `for_change` has found; how many there were. Its groups are at its end then,
     with nothing in flight."""
     removed = topic.length
+    if topic.has_segments:
+        segments.forsake_all(topic.keyspace.settle(), topic.number)
+        topic.has_segments = False
+        topic.keyspace.changed(topic)
     if _is_small(topic):
         if removed:
             topic.retain_less(removed)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.groups import chain
 from rlite_pubsub.groups import group as groups
-from rlite_pubsub.groups.progress import count_of, look_behind
+from rlite_pubsub.groups.progress import look_behind
 from rlite_pubsub.storage.topics import entry_ids
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def create(queue: Topic, name: bytes, after: Id) -> Group:
     """Create a subscriber that reads what comes after this id; its name is free."""
-    return groups.create(queue, name, after, count_of(queue, after))
+    return groups.create(queue, name, after, chain.count_up_to(queue, after))
 
 
 def peek(subscriber: Group, count: int) -> list[ChunkSlice]:

@@ -10,7 +10,7 @@ chooses the part for a name, and commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from rlite_pubsub.keyspace.collection import Collection, Shelter
@@ -92,6 +92,16 @@ class Part(Shelter):
         self._version = -1  # the last transaction that the cache reflects
         self._free_place = 0, b"", b""  # space, name and place of the last key that was looked for in vain
         self.retention: Retention | None = Retention(self, rules) if rules is not None else None
+        self._is_ours: Callable[[bytes], bool] | None = None
+
+    def go_by(self, is_ours: Callable[[bytes], bool]) -> None:
+        """Ask `is_ours` whether keys of a name belong to this member of a sharded store."""
+        self._is_ours = is_ours
+
+    def is_ours(self, name: bytes) -> bool:
+        """Return whether keys of this name belong to this member of a sharded store. It may have a copy of what has
+        just become another member's."""
+        return self._is_ours is not None and self._is_ours(name)
 
     # -- transactions
 

@@ -84,6 +84,7 @@ DROPPED_BLOCKS: Final[bytes] = b"Q"
 ARRIVING: Final[bytes] = b"v"
 STREAM_ROWS: Final[bytes] = b"0"
 REPLICAS: Final[bytes] = b"1"
+SEGMENTS: Final[bytes] = b"2"
 
 _PAST_ALL: Final[bytes] = b"\xff" * 64
 _COPIED_AT_ONCE: Final = 256

@@ -28,6 +28,8 @@ def test_topic_is_created_once_and_not_changed_by_a_second_create(client: Parsed
         b"retain-rule": None,
         b"max-entry-bytes": 0,
         b"sync-every": 0,
+        b"segment-length": 0,
+        b"segment-bytes": 0,
     }
 
 
@@ -42,6 +44,8 @@ def test_config_changes_what_it_names_and_nothing_else(client: ParsedSession) ->
         b"retain-rule": b"t*",
         b"max-entry-bytes": 0,
         b"sync-every": 0,
+        b"segment-length": 0,
+        b"segment-bytes": 0,
     }
     assert client.do("TOPIC.CONFIG", "t", "SET", "RETAIN-AGE", "default", "RETAIN-LENGTH", "Default") == b"OK"
     found = client.do("TOPIC.CONFIG", "t", "GET")
@@ -127,6 +131,8 @@ def test_info_tells_what_is_there_and_what_retention_has_removed(house: House, c
         b"retain-rule": b"t",
         b"max-entry-bytes": 0,
         b"sync-every": 0,
+        b"segment-length": 0,
+        b"segment-bytes": 0,
         b"removed-entries": 7,
         b"removed-bytes": size // 3 * 7,
         b"trimmed-entries": 7,

@@ -48,6 +48,7 @@ from rlite_pubsub.storage.topics import (
     deferred,
     entry_ids,
     publications,
+    segments,
     stages,
     topic_settings,
     trim_marks,
@@ -55,6 +56,7 @@ from rlite_pubsub.storage.topics import (
 )
 from rlite_pubsub.storage.topics.deadlines import GroupRow, TopicRow
 from rlite_pubsub.storage.topics.publications import Known, PublicationState
+from rlite_pubsub.storage.topics.segments import Segment
 from rlite_pubsub.storage.topics.topic_settings import UNSAID, AppendRules, RetentionLimits, Rule, TopicSettings
 
 GOLDEN = Path(__file__).parent / "golden" / f"format_{format.VERSION}.txt"
@@ -157,6 +159,7 @@ def what_is_kept(txn: Txn) -> None:
     place = key_records.place(1, b"log")
     topic_settings.put(txn, TOPIC, TopicSettings(place, EXPIRES_MS, RetentionLimits(UNSAID, 5, 0), 6, 600), None)
     topic_settings.put(txn, TOPIC + 1, TopicSettings(place, appends=AppendRules(65_536, 100)), None)
+    topic_settings.put(txn, TOPIC + 2, TopicSettings(place, appends=AppendRules(0, 100, 7, 8, 1)), None)
     rules = [Rule(b"a*", RetentionLimits(age_ms=1000)), Rule(b"\xff", RetentionLimits(entries=2, size_bytes=3))]
     topic_settings.put_rules(txn, rules)
     trim_marks.note(txn, TOPIC, (1, 2), 999, 1000)
@@ -204,6 +207,14 @@ def what_is_cold(txn: Txn) -> None:
     cold_blocks.remove(txn, TOPIC, cold_blocks.last(txn, TOPIC) or block, EXPIRES_MS)
 
 
+def what_is_closed(txn: Txn) -> None:
+    closed = Segment(b"{tag}jobs", (1, 2), (3, 4), 2, 61, 5, 200, 6, 8)
+    gone = Segment(b"{other}jobs", (0, 1), (1, 1), 3, 139, 3, 139, 3, 6)
+    segments.put(txn, TOPIC, gone)
+    segments.put(txn, TOPIC, closed)
+    segments.remove(txn, TOPIC, gone)
+
+
 def what_is_staged(txn: Txn) -> None:
     writer = stages.Writer(b"app", 5, 2, 2**64 - 1)
     ids = [entry_ids.pack((1, 2)), entry_ids.pack((3, 4))]
@@ -229,6 +240,7 @@ def test_each_record_is_what_the_golden_file_says(tmp_path: Path, monkeypatch: p
         store.data.write(what_is_kept)
         store.data.write(what_is_to_be_done)
         store.data.write(what_is_cold)
+        store.data.write(what_is_closed)
         store.data.write(what_is_staged)
         store.data.write(what_is_common)
         store.data.write(which_keys_have_changed)

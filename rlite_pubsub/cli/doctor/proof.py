@@ -68,7 +68,9 @@ def _head_of(owner: Owner) -> TopicHead:
     body = topic._BODY.unpack_from(stored.body)  # private: nobody else but a topic should know what its record has
     last_id, trimmed_id = (body[3], body[4]), (body[11], body[12])
     has_cold = bool(stored.flags & topic.COLD_FLAG)
-    return TopicHead(place, stored.name, body[1], body[2], last_id, body[8], body[9], body[10], trimmed_id, has_cold)
+    has_segments = bool(stored.flags & topic.SEGMENTS_FLAG)
+    counts = body[1], body[2], last_id, body[8], body[9], body[10], trimmed_id
+    return TopicHead(place, stored.name, *counts, has_cold, has_segments)
 
 
 def _of_blocks(store: Store) -> Iterator[str]:

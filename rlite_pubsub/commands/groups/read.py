@@ -13,14 +13,14 @@ from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead, rehearse
-from rlite_pubsub.groups import claims, dead_letters, landing, pending, release
+from rlite_pubsub.groups import chain, claims, dead_letters, landing, pending, release
 from rlite_pubsub.groups.claims import Pending
 from rlite_pubsub.groups.group import Group, group_of
 from rlite_pubsub.groups.pending import Amendment
 from rlite_pubsub.groups.progress import look_behind
 from rlite_pubsub.groups.release import Again
 from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.protocol.errors import CommandError
+from rlite_pubsub.protocol.errors import CommandError, c_string
 from rlite_pubsub.protocol.replies import NULL_ARRAY, Encoded, Reply
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.chunks import ChunkSlice
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 NEW = MAX
 """What `>` is read as; no entry can follow it, so that it is free to mean this."""
+_CLOSED = b"CLOSED The next entries of group '%b' are in a closed segment of the queue, which QUEUE.POP alone reads"
 _NEVER_DELIVERED = b":0\r\n:0\r\n"
 
 
@@ -84,6 +85,8 @@ def _now_ms(group: Group) -> int:
 def delivered(session: CommandSession, target: GroupRead, wanted: Reading, *, even_nothing: bool = False) -> Reply:
     """Deliver what there is for this key, as the array of its entries. None: there is nothing, and nothing was done."""
     group = target.group
+    if group.topic.has_segments and target.start == NEW and chain.is_behind(group):
+        raise CommandError(_CLOSED % c_string(group.name))
     now_ms = group.topic.keyspace.clock_ms()
     if target.start != NEW:
         consumer = consumer_of(session, group, wanted.consumer)

@@ -11,6 +11,7 @@ from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of, topic_
 from rlite_pubsub.engine.arguments.queue_lookup import no_queue, queue_for_change
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.groups import chain
 from rlite_pubsub.groups.group import Group, all_groups, destroy, group_of
 from rlite_pubsub.keyspace.topic.append import encode_entry, next_id
 from rlite_pubsub.keyspace.topic.append_rules import check_size
@@ -87,7 +88,7 @@ def _shown(subscriber: Group) -> Reply:
     return {
         b"name": subscriber.name,
         b"position": entry_ids.text(subscriber.last_id),
-        b"behind": subscriber.lag,
+        b"behind": chain.lag(subscriber),
         b"asleep": int(subscriber.settings.is_asleep),
     }
 
@@ -120,6 +121,8 @@ def queue_push(session: CommandSession, args: list[bytes]) -> Reply:
         queue.append(entry_id, encode_entry(entry_id, (VALUE, value)))
         session.engine.notifications.tell("t", b"xadd", session.db, args[1])
         ids.append(entry_ids.text(entry_id))
+    if queue.has_append_rules:
+        session.engine.chains.cut_if_full(queue)
     return ids
 
 

@@ -10,12 +10,14 @@ from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.arguments.queue_lookup import no_queue, no_subscriber, queue_for_change
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.shards.segment_pieces import SegmentMiss
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.engine.waits.cold_wait import Places, reads_ahead, rehearse
 from rlite_pubsub.engine.waits.timeouts import timeout_ms
-from rlite_pubsub.groups import queue_reading
+from rlite_pubsub.groups import chain, queue_reading
 from rlite_pubsub.groups.group import Group, group_of
 from rlite_pubsub.groups.progress import count_of, look_behind
+from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError, c_string
 from rlite_pubsub.protocol.replies import Encoded, Reply
@@ -25,6 +27,7 @@ from rlite_pubsub.storage.topics.entry_ids import PART_MAX, Id
 
 _BAD_START = b"ERR a start must be beginning, end, an id or a time in milliseconds"
 _BAD_COUNT = b"ERR COUNT must be > 0"
+_AGAIN = b"TRYAGAIN The next values are to be fetched from another member first"
 _READ = (KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0)),)
 _UPDATE = (KeySpec(("RW", "UPDATE"), ("index", 1), ("range", 0, 1, 0)),)
 _OF_ONE = (Arg("name", "key", key_spec=0), Arg("subscriber"))
@@ -77,7 +80,7 @@ def queue_subscriber(session: CommandSession, args: list[bytes]) -> Reply:
     if group_of(queue, args[2]) is not None:
         return 0
     after = _after(start, queue.last_id)
-    rehearse(session, queue, partial(count_of, queue, after))
+    rehearse(session, queue, partial(chain.count_up_to, queue, after))
     queue_reading.create(queue, args[2], after)
     session.engine.notifications.tell("t", b"xgroup-create", session.db, args[1])
     return 1
@@ -123,14 +126,35 @@ def queue_pop(session: CommandSession, args: list[bytes]) -> Reply:
     wanted = _wanted(args[3:], may_block=True)
     subscriber = _awake(_find(session, args[1], args[2]))
     if _has_more(subscriber):
-        rehearse(session, subscriber.topic, partial(queue_reading.look_at, subscriber, wanted.how_many or 1))
-        keyspace = keyspace_of(session)
+        keyspace, queue = keyspace_of(session), subscriber.topic
+        if queue.has_segments and chain.is_behind(subscriber):
+            return _pop_behind(session, args, wanted)
+        rehearse(session, queue, partial(queue_reading.look_at, subscriber, wanted.how_many or 1))
         if not keyspace.turn.writes:
             keyspace.writing()
             subscriber = _awake(_find(session, args[1], args[2]))  # the latest
         parts = queue_reading.pop(subscriber, wanted.how_many or 1)
         if parts:
             return _reply(parts, wanted)
+    if wanted.block_ms is None:
+        return _reply([], wanted)
+    return _wait(session, args[1], args[2], wanted, wanted.block_ms)
+
+
+def _pop_behind(session: CommandSession, args: list[bytes], wanted: _PopOptions) -> Reply:
+    """Pop what is in closed segments, and behind them."""
+    keyspace, gather, count = keyspace_of(session), session.engine.chains.gather, wanted.how_many or 1
+    subscriber = _find(session, args[1], args[2])
+    place = subscriber.last_id
+    parts = gather(session, subscriber.topic, place, count)
+    if parts and not keyspace.turn.writes:
+        keyspace.writing()
+        subscriber = _awake(_find(session, args[1], args[2]))  # the latest
+        if subscriber.last_id != place:
+            parts = gather(session, subscriber.topic, subscriber.last_id, count)
+    if parts:
+        chain.advance(subscriber, parts)
+        return _reply(parts, wanted)
     if wanted.block_ms is None:
         return _reply([], wanted)
     return _wait(session, args[1], args[2], wanted, wanted.block_ms)
@@ -154,6 +178,8 @@ def _wait(session: CommandSession, name: bytes, who: bytes, wanted: _PopOptions,
         if not _has_more(_awake(_subscriber_of(keyspace.find(session.db, key), key, who))):
             return None
         subscriber = _awake(_subscriber_of(keyspace.for_change(session.db, key), key, who))
+        if subscriber.topic.has_segments and chain.is_behind(subscriber):
+            return _attempt_behind(session, subscriber, wanted)
         reads = partial(queue_reading.look_at, subscriber, wanted.how_many or 1)
         if subscriber.topic.has_cold and not session.engine.cold_waits.try_ahead(session, subscriber.topic, reads):
             return None
@@ -161,6 +187,19 @@ def _wait(session: CommandSession, name: bytes, who: bytes, wanted: _PopOptions,
         return _reply(parts, wanted) if parts else None
 
     return session.engine.waiting.block(session, [name], block_ms, attempt, queues=[(b"queue", who)], on_timeout=None)
+
+
+def _attempt_behind(session: CommandSession, subscriber: Group, wanted: _PopOptions) -> Reply:
+    """Pop for a session that waits. What is not here it is to ask for again: it would be fetched then."""
+    try:
+        with session.engine.chains.waiting():
+            parts = session.engine.chains.gather(session, subscriber.topic, subscriber.last_id, wanted.how_many or 1)
+    except (SegmentMiss, ColdMiss):
+        raise CommandError(_AGAIN) from None
+    if not parts:
+        return None
+    chain.advance(subscriber, parts)
+    return _reply(parts, wanted)
 
 
 @command(
@@ -178,7 +217,10 @@ def _wait(session: CommandSession, name: bytes, who: bytes, wanted: _PopOptions,
 def queue_peek(session: CommandSession, args: list[bytes]) -> Reply:
     """Answer like QUEUE.POP. A paused subscriber may look, too."""
     wanted = _wanted(args[3:], may_block=False)
-    return _reply(queue_reading.peek(_find(session, args[1], args[2]), wanted.how_many or 1), wanted)
+    subscriber, count = _find(session, args[1], args[2]), wanted.how_many or 1
+    if subscriber.topic.has_segments:
+        return _reply(session.engine.chains.gather(session, subscriber.topic, subscriber.last_id, count), wanted)
+    return _reply(queue_reading.peek(subscriber, count), wanted)
 
 
 @command(

@@ -282,7 +282,7 @@ def xsetid(session: CommandSession, args: list[bytes]) -> Reply:
     topic = topic_for_change(session, args[1])
     if topic is None:
         raise CommandError(_NO_SUCH_KEY)
-    if topic.length:
+    if topic.length or topic.has_segments:
         if last_id < topic.lowest_last_id:
             raise CommandError(_BELOW_TOP)
         if entries_added is not None and topic.length > entries_added:

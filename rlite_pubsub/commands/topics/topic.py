@@ -230,6 +230,8 @@ def topic_help(session: CommandSession, args: list[bytes]) -> Reply:
         "      RETAIN-BYTES <size>    512mb, 1gb, or a number of bytes",
         "      MAX-ENTRY-BYTES <size> of fields and values together; a larger entry is refused",
         "      SYNC-EVERY <count>     one append in <count> is answered only when it is on the disk",
+        "      SEGMENT-LENGTH <count> of a queue in a sharded store: a new segment begins after so many entries",
+        "      SEGMENT-BYTES <size>   or after so many bytes of them",
         "    `none` means no limit, `default` means as the rules say (CONFIG GET retain).",
         "TOPIC.CONFIG <name> GET",
         "    Show the retention and the limits of a topic.",

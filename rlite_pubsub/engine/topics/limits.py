@@ -45,6 +45,8 @@ _OPTIONS = {
         "max_entry_bytes", size_bytes, "a size like 64kb, a number of bytes", has_default=False
     ),
     b"SYNC-EVERY": _Option("sync_every", count, "a number of entries", has_default=False),
+    b"SEGMENT-LENGTH": _Option("segment_entries", count, "a number of entries", has_default=False),
+    b"SEGMENT-BYTES": _Option("segment_bytes", size_bytes, "a size like 512mb, or bytes", has_default=False),
 }
 _WORDS = {b"NONE": 0, b"0": 0, b"DEFAULT": UNSAID}
 
@@ -54,6 +56,8 @@ ARGUMENTS = (
     Arg("size", "string", token="RETAIN-BYTES", optional=True),
     Arg("entry-size", "string", token="MAX-ENTRY-BYTES", optional=True),
     Arg("entries", "string", token="SYNC-EVERY", optional=True),
+    Arg("segment-entries", "string", token="SEGMENT-LENGTH", optional=True),
+    Arg("segment-size", "string", token="SEGMENT-BYTES", optional=True),
 )
 
 
@@ -112,4 +116,6 @@ def limits_of(topic: Topic) -> dict[Reply, Reply]:
         b"retain-rule": retention.rules.pattern_of(topic.name),
         b"max-entry-bytes": appends.max_entry_bytes,
         b"sync-every": appends.sync_every,
+        b"segment-length": appends.segment_entries,
+        b"segment-bytes": appends.segment_bytes,
     }

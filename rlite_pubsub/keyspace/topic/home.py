@@ -59,6 +59,9 @@ class Home(ShelfOwner, Protocol):
     def keep(self, record: Record) -> None:
         """Note that it has changed, but not for WATCH."""
 
+    def is_ours(self, name: bytes) -> bool:
+        """Return whether keys of this name belong to this member of a sharded store."""
+
 
 class Keeper(Protocol):
     """The part of retention that a topic talks to."""

@@ -2,7 +2,8 @@
 
 Promises:
  - Exact to a second: an entry stays as long as its topic's limits let it, and not a second longer. Its age is its id's.
-   Of the cold part whole blocks go, once all of their entries are too old or too many, and nothing is read for it.
+   Of the cold part whole blocks go, once all of their entries are too old or too many, and nothing is read for it; and
+   so do closed segments of a queue, wherever they are.
  - A step removes at most `STEP_CHUNKS` chunks of entries, in a transaction of its own: no loop is stalled by it.
  - What a group that holds has not acknowledged stays, whatever the limits say, and all that came after it.
  - What is removed is counted (law 8), and readers that come back can be told how much it was (Topic.trimmed).
@@ -22,7 +23,7 @@ from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.groups import pending, released
 from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.keys.key_records import KeyRecord
-from rlite_pubsub.storage.topics import chunks, entry_ids, topic_settings
+from rlite_pubsub.storage.topics import chunks, entry_ids, segments, topic_settings
 from rlite_pubsub.storage.topics.entry_ids import Id
 from rlite_pubsub.storage.topics.topic_settings import (
     NEVER,
@@ -138,6 +139,8 @@ class Retention:
 
     def _due_ms(self, topic: Topic, limits: RetentionLimits, settings: TopicSettings | None) -> int:
         """Return when something of the topic is too much. `settings` saves a look: it need not be sooner."""
+        if topic.has_segments and (due_ms := self._segment_due_ms(topic, limits)) != NEVER:
+            return due_ms
         length = topic.length
         if not length:
             return NEVER
@@ -151,6 +154,20 @@ class Retention:
         if not age_ms or (settings is not None and settings.due_ms != NEVER):
             return NEVER
         return min((topic.first_id[0] if oldest_ms is None else oldest_ms) + age_ms + 1, NEVER)
+
+    def _segment_due_ms(self, topic: Topic, limits: RetentionLimits) -> int:
+        """Return when the oldest closed segment of a queue is too much: it goes whole, as a block does."""
+        txn = self._keyspace.reading()
+        oldest = segments.oldest(txn, topic.number)
+        if oldest is None:
+            return NEVER
+        closed, closed_bytes = segments.totals(txn, topic.number)
+        age_ms, entries, size_bytes = limits
+        spared = closed + topic.length - oldest.entries
+        spared_bytes = closed_bytes + topic.size_bytes - oldest.size_bytes
+        if (entries and spared >= entries) or (size_bytes and spared_bytes >= size_bytes):
+            return self._keyspace.clock_ms()
+        return min(oldest.last[0] + age_ms + 1, NEVER) if age_ms else NEVER
 
     # -- what is due
 
@@ -184,12 +201,15 @@ class Retention:
             return
         topic.know_settings(settings)
         limits = self.rules.limits(settings.own, topic.name)
-        count, state = self._excess(txn, topic, limits)
-        size_before = topic.size_bytes
-        if count:
-            topic.retain_less(count)
-            keyspace.news.listener.trimmed(topic.database, topic.name)
-        removed_bytes = size_before - topic.size_bytes
+        if topic.has_segments and self._segment_due_ms(topic, limits) <= keyspace.clock_ms():
+            count, removed_bytes, state = self._lose_segment(txn, topic)
+        else:
+            count, state = self._excess(txn, topic, limits)
+            size_before = topic.size_bytes
+            if count:
+                topic.retain_less(count)
+                keyspace.news.listener.trimmed(topic.database, topic.name)
+            removed_bytes = size_before - topic.size_bytes
         self.removed_entries += count
         self.removed_bytes += removed_bytes
         now_ms = keyspace.clock_ms()
@@ -211,6 +231,16 @@ class Retention:
             ),
             settings,
         )
+
+    def _lose_segment(self, txn: Txn, topic: Topic) -> tuple[int, int, str]:
+        """Remove the oldest closed segment; return how many entries that were, how many bytes, and whether there may be
+        `more`. It stays if a group that holds needs it, and if the queue has become another member's."""
+        oldest, held = segments.oldest(self._keyspace.settle(), topic.number), _held_from(txn, topic)
+        assert oldest is not None
+        if (held is not None and held <= oldest.last) or not self._keyspace.is_ours(topic.name):
+            return 0, 0, "held"
+        topic.lose_segment(oldest)
+        return oldest.entries, oldest.size_bytes, "more"
 
     def _excess(self, txn: Txn, topic: Topic, limits: RetentionLimits) -> tuple[int, str]:
         """Return how many entries are too many, as far as a step looks; and whether there are `more` of them, the next

@@ -17,17 +17,28 @@ from rlite_pubsub.keyspace.topic.cold_part import ColdPart
 from rlite_pubsub.keyspace.topic.hot_log import HotLog
 from rlite_pubsub.keyspace.topic.nodes import DEFAULT_LIMITS, NodeLimits, Nodes
 from rlite_pubsub.storage.cold import cold_blocks
+from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.groups import groups
 from rlite_pubsub.storage.groups.groups import GroupRecord
 from rlite_pubsub.storage.keys import garbage
 from rlite_pubsub.storage.keys.key_records import TOPIC, KeyRecord, new_topic, pack
-from rlite_pubsub.storage.topics import chunks, deadlines, deferred, entry_ids, entry_lookup, publications, trim_marks
+from rlite_pubsub.storage.topics import (
+    chunks,
+    deadlines,
+    deferred,
+    entry_ids,
+    entry_lookup,
+    publications,
+    segments,
+    trim_marks,
+)
 from rlite_pubsub.storage.topics.chunks import ChunkSlice
 from rlite_pubsub.storage.topics.entry_ids import Id, pack_parts
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.topic.home import Attached, Home
     from rlite_pubsub.storage.environment import Txn
+    from rlite_pubsub.storage.topics.segments import Segment
     from rlite_pubsub.storage.topics.topic_settings import TopicSettings
 
 _BODY: Final = Struct(">QQQQQQQQIIQQQQQ")
@@ -38,6 +49,7 @@ _PAUSED: Final = 1
 _QUEUE: Final = 2
 COLD_FLAG: Final = 4
 _APPEND_RULES: Final = 8
+SEGMENTS_FLAG: Final = 16
 """Flags."""
 _WEIGHT: Final = 6000
 """About how many bytes of memory a topic takes: it holds on to its last page."""
@@ -63,6 +75,7 @@ class Topic(Record):
         "group_count",
         "has_append_rules",
         "has_cold",
+        "has_segments",
         "is_paused",
         "is_queue",
         "last_group",
@@ -97,6 +110,7 @@ class Topic(Record):
         self.last_group = 0  # the highest number that a group was given
         self.is_paused = False  # its groups are given nothing new
         self.is_queue = False  # it was made as one: QUEUE.LIST has it
+        self.has_segments = False  # entries that were its own are under other keys (groups/chain.py)
         self.settings: TopicSettings | None = None  # what retention knows it (retention.py)
         self.settings_are_known = False
         self.node_limits = DEFAULT_LIMITS  # of the node that the next entry goes into, if it has room
@@ -145,6 +159,7 @@ class Topic(Record):
         self.is_paused, self.is_queue = bool(stored.flags & _PAUSED), bool(stored.flags & _QUEUE)
         self.has_cold = bool(stored.flags & COLD_FLAG)
         self.has_append_rules = bool(stored.flags & _APPEND_RULES)
+        self.has_segments = bool(stored.flags & SEGMENTS_FLAG)
         self._entries_packed = self.entries_added
 
     def packed(self, txn: Txn, modified: int) -> bytes:
@@ -187,7 +202,7 @@ class Topic(Record):
         )
         nodes = self._packed_nodes if self._nodes is None else self._nodes.pack()
         flags = _PAUSED * self.is_paused + _QUEUE * self.is_queue + COLD_FLAG * self.has_cold
-        flags += _APPEND_RULES * self.has_append_rules
+        flags += _APPEND_RULES * self.has_append_rules + SEGMENTS_FLAG * self.has_segments
         return pack(TOPIC, flags, self.expires_ms, modified, self.name, own + nodes)
 
     def _note_trimmed(self, txn: Txn, count: int, size_bytes: int, last: Id) -> None:
@@ -207,8 +222,10 @@ class Topic(Record):
         return self._keyspace.reading()
 
     def drop(self, txn: Txn) -> None:
-        """Make its entries and groups garbage: it is removed."""
+        """Make its entries and groups garbage: it is removed. Its closed segments are, too, if it was this member's."""
         self._hot.drop()
+        if self.has_segments and self._keyspace.is_ours(self.name):
+            segments.forsake_all(txn, self.number)
         garbage.add(txn, garbage.TOPIC, self.number)
         is_small = self.length <= _SMALL_CHUNKS and not self.group_count and not self.has_cold
         if is_small and deadlines.topic_row(txn, self.number) is None:
@@ -424,9 +441,12 @@ class Topic(Record):
         if effects is not None:
             effects.trimmed(self)
 
-    def begin_anew(self, number: int) -> None:
-        """Go on without entries under another number, to which all else has been copied: see groups/emptying.py."""
-        if self.has_cold:
+    def begin_anew(self, number: int, up_to: Id | None = None) -> None:
+        """Go on without entries under another number, to which all else has been copied: see groups/emptying.py and
+        groups/chain.py. `up_to`: none of them was above this id, and there may be some again."""
+        if up_to is not None:
+            self._trimmed_id = up_to
+        elif self.has_cold:
             self._trimmed_id = self.last_id
         elif self.length:
             self._trimmed_id = entry_ids.unpack(next(self.backward(limit=1)).ids)
@@ -461,6 +481,14 @@ class Topic(Record):
 
     def _after(self, entry_id: Id) -> Iterator[tuple[bytes, bytes]]:
         return self._hot.after(self._keyspace.reading(), self.number, entry_id)
+
+    def lose_segment(self, segment: Segment) -> None:
+        """Forget a closed segment, and have its key removed. The topic comes from `Keyspace.for_change`."""
+        txn = self._keyspace.writing()
+        segments.remove(txn, self.number, segment)
+        self.has_segments = segments.oldest(txn, self.number) is not None
+        self._keyspace.changed(self)
+        failpoint("segment-lost")
 
     # -- the cold part
 
@@ -498,6 +526,13 @@ class Topic(Record):
     def lowest_last_id(self) -> Id:
         """The lowest id that `last_id` can be set back to: the highest existing id, or the end of a block, deleted or
         not."""
+        closed = segments.latest(self.settle(), self.number) if self.has_segments else None
+        if closed is not None:
+            return max(closed.last, self._highest)
+        return self._highest
+
+    @property
+    def _highest(self) -> Id:
         if not self.length:
             return entry_ids.MIN
         txn = self.settle()

@@ -33,6 +33,7 @@ OF_A_TOPIC = (
     databases.TOPIC_SETTINGS,
     databases.TRIM_MARKS,
     databases.PUBLICATIONS,
+    databases.SEGMENTS,
     databases.ELEMENTS,
     databases.MEMBERS,
     databases.FIELDS,

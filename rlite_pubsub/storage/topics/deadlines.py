@@ -100,6 +100,15 @@ def remove_group(txn: Txn, topic: int, group: int) -> None:
         txn.delete(DEADLINES + _ROW.pack(topic, group))
 
 
+def remove_all(txn: Txn, topic: int) -> None:
+    """Remove all of a topic, and of its groups."""
+    of_topic = DEADLINES + _TOPIC_NUMBER.pack(topic)
+    for key, value in list(databases.items(txn, of_topic)):
+        group = _ROW.unpack_from(key, len(DEADLINES))[1]
+        remove(txn, Deadline(_GROUP.unpack_from(value)[0], topic, group))
+        txn.delete(key)
+
+
 def move(txn: Txn, topic: int, place: bytes) -> None:
     """Note where the topic's key stands now, after a move or for the first time."""
     row = topic_row(txn, topic)

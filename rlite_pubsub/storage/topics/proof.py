@@ -1,5 +1,5 @@
-"""Checks that the records of topics fit each other: entries and their counts, deferred entries and deadlines, settings
-and when they are due, trim marks, types of events, publications, staged pieces.
+"""Checks that the records of topics fit each other: entries and their counts, closed segments, deferred entries and
+deadlines, settings and when they are due, trim marks, types of events, publications, staged pieces.
 
 Every transaction leaves them consistent. A fault is damage, or a bug of this program.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from struct import Struct
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from rlite_pubsub.storage.topics import (
     deferred,
     entry_ids,
     publications,
+    segments,
     topic_settings,
     trim_marks,
     type_index,
@@ -48,12 +50,13 @@ class TopicHead(NamedTuple):
     trimmed: int
     trimmed_id: Id
     has_cold: bool
+    has_segments: bool
 
 
 def faults(txn: Txn, topics: dict[int, TopicHead]) -> Iterator[str]:
     """Yield the faults. `topics`: all existing topics, by number."""
     for number, topic in topics.items():
-        for look in (_of_entries, _of_deadlines, _of_settings, _of_trim_marks, _of_types, _of_publications):
+        for look in _LOOKS:
             yield from (f"topic {topic.name!r} {fault}" for fault in look(txn, number, topic))
     yield from _of_orders(txn, topics)
     yield from _of_staged(txn)
@@ -81,6 +84,22 @@ def _of_entries(txn: Txn, number: int, topic: TopicHead) -> Iterator[str]:
         yield f"says that it has {topic.length} entries of {topic.size_bytes} bytes, and has {length}, {size_bytes}"
     if before and entry_ids.unpack(before) > topic.last_id:
         yield f"has entry {entry_ids.unpack(before)}, and says that {topic.last_id} is its last id"
+
+
+def _of_segments(txn: Txn, number: int, topic: TopicHead) -> Iterator[str]:
+    found = list(segments.of_topic(txn, number))
+    if bool(found) != topic.has_segments:
+        yield f"has {len(found)} closed segments, and says otherwise"
+    for one, other in pairwise(found):
+        if not one.last < other.first or one.added > other.added_before:
+            yield f"has segments {one.name!r} and {other.name!r} out of order"
+        if one.entries_so_far + other.entries > other.entries_so_far:
+            yield f"counts fewer entries up to segment {other.name!r} than it has"
+    if found and found[-1].last > topic.last_id:
+        yield f"has a segment up to {found[-1].last}, and says that {topic.last_id} is its last id"
+    first = next(databases.items(txn, chunks.prefix(number)), None)
+    if found and first is not None and Chunk(*first).first <= entry_ids.pack(found[-1].last):
+        yield f"has entries under its own key that belong to segment {found[-1].name!r}"
 
 
 def _of_deadlines(txn: Txn, number: int, topic: TopicHead) -> Iterator[str]:
@@ -202,3 +221,6 @@ def _of_staged(txn: Txn) -> Iterator[str]:
             has += int.from_bytes(value[:4], "little")
     if says != has:
         yield f"staged piece {piece.hex()} says that it has {says} rows, and has {has}"
+
+
+_LOOKS = (_of_entries, _of_segments, _of_deadlines, _of_settings, _of_trim_marks, _of_types, _of_publications)

@@ -1,8 +1,10 @@
 """Retention: a topic's own limits, rules for names, and when something is due to be removed.
 
     settings  'S', topic u64                        place (20 bytes), due ms u64, age ms u64, entries u64, bytes u64,
-                                                    removed entries u64, removed bytes u64; and where either is
-                                                    not 0: most bytes of an entry u64, synced every so many u64
+                                                    removed entries u64, removed bytes u64; and where any is
+                                                    not 0: most bytes of an entry u64, synced every so many u64; and
+                                                    where any of these is not 0: a new segment every so many entries
+                                                    u64, or bytes u64, closed u64 (0 or 1)
     due       'S', 0 u64, 'd', due ms u64, topic u64    empty
     rules     'S', 0 u64, 'r'                       of each: age ms u64, entries u64, bytes u64, length u32, pattern
     walk      'S', 0 u64, 'w'                       place: topics from here on have not been held against new rules
@@ -35,6 +37,7 @@ _TOPIC = Struct(">Q")
 _DUE_KEY = Struct(">QQ")
 _SETTINGS = Struct(">20s6Q")
 _APPENDS = Struct(">2Q")
+_SEGMENTED = Struct(">5Q")
 _RULE = Struct(">3QI")
 
 
@@ -57,6 +60,11 @@ class AppendRules(NamedTuple):
     """The most bytes that the fields and values of one entry may have together."""
     sync_every: int = 0
     """After every this many entries, everything committed is brought to the disk before the append is answered."""
+    segment_entries: int = 0
+    """A push to a queue that has this many entries under its own key begins a new segment."""
+    segment_bytes: int = 0
+    is_closed: int = 0
+    """1: it is a closed segment of a queue, and takes nothing more."""
 
 
 NO_APPEND_RULES = AppendRules()
@@ -86,8 +94,10 @@ def get(txn: Txn, topic: int) -> TopicSettings | None:
         return None
     place, due_ms, age_ms, entries, size_bytes, removed_entries, removed_bytes = _SETTINGS.unpack_from(found)
     own = RetentionLimits(age_ms, entries, size_bytes)
-    has_appends = len(found) > _SETTINGS.size
-    appends = AppendRules(*_APPENDS.unpack_from(found, _SETTINGS.size)) if has_appends else NO_APPEND_RULES
+    appends = NO_APPEND_RULES
+    if len(found) > _SETTINGS.size:
+        layout = _APPENDS if len(found) == _SETTINGS.size + _APPENDS.size else _SEGMENTED
+        appends = AppendRules(*layout.unpack_from(found, _SETTINGS.size))
     return TopicSettings(place, due_ms, own, removed_entries, removed_bytes, appends)
 
 
@@ -100,8 +110,10 @@ def put(txn: Txn, topic: int, settings: TopicSettings, before: TopicSettings | N
             txn.put(_DUE + _DUE_KEY.pack(settings.due_ms, topic), b"")
     place, due_ms, own, removed_entries, removed_bytes, appends = settings
     packed = _SETTINGS.pack(place, due_ms, *own, removed_entries, removed_bytes)
-    if appends != NO_APPEND_RULES:
-        packed += _APPENDS.pack(*appends)
+    if any(appends[2:]):
+        packed += _SEGMENTED.pack(*appends)
+    elif appends != NO_APPEND_RULES:
+        packed += _APPENDS.pack(*appends[:2])
     txn.put(TOPIC_SETTINGS + _TOPIC.pack(topic), packed)
 
 

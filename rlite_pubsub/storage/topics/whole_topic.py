@@ -34,6 +34,7 @@ DATABASES: Final = (
     databases.TOPIC_SETTINGS,
     databases.TRIM_MARKS,
     databases.PUBLICATIONS,
+    databases.SEGMENTS,
 )
 COLD_DATABASES: Final = (databases.TOMBSTONES, databases.COLD)
 """What there is of blocks beside the blocks themselves: what is deleted in them, and the state."""
