@@ -67,7 +67,7 @@ class Queue:
 
     async def size(self) -> int:
         """Return how many items its history has."""
-        return int(await self._do("XLEN", self.name))
+        return int(await self._do("QUEUE.LEN", self.name))
 
     async def delete(self) -> bool:
         """Remove it, with its history and its subscribers; False if it is gone already."""

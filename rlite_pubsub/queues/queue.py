@@ -58,7 +58,7 @@ class Queue:
 
     def __len__(self) -> int:
         """Return how many items its history contains."""
-        return int(self._do("XLEN", self.name))
+        return int(self._do("QUEUE.LEN", self.name))
 
     def delete(self) -> bool:
         """Remove it, with its history and its subscribers; False if it is gone already."""

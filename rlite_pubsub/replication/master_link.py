@@ -99,6 +99,14 @@ class MasterLink:
             raise MasterRefused(line[1:].decode(errors="backslashreplace"))
         return line[1:]
 
+    def ask_bulk(self, *words: bytes) -> bytes:
+        """Return the answer, a bulk string. Raises MasterRefused."""
+        size = int(self.ask(*words))
+        data = self.incoming.read(size + 2)
+        if len(data) < size + 2:
+            raise ConnectionError("the master has closed the connection")
+        return data[:size]
+
     def send(self, *words: bytes) -> None:
         """Say something that is not answered."""
         self._socket.sendall(bulk_array(words))

@@ -44,6 +44,8 @@ from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.server.upkeep import Upkeep
 from rlite_pubsub.shards.block_files import KeptBlocks
 from rlite_pubsub.shards.departures import Departures
+from rlite_pubsub.shards.member_talk import MemberTalk, fetch
+from rlite_pubsub.shards.needless import NeedlessSegments
 from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES, Store
@@ -141,6 +143,9 @@ class Node:
         self.follower = MasterFollower(self.engine, self.store, self._port_for_masters)
         self.linking = Linking(self.store, self.engine.links, settings)
         self.departures = Departures(self.engine, self.store)
+        self.member_talk = MemberTalk(self.engine)
+        self.needless = NeedlessSegments(self.engine, self.store, self.member_talk)
+        self.engine.chains.pieces.fetch_by(partial(fetch, self.member_talk))
         self.engine.arrivals.keep_blocks_by(KeptBlocks(self.store, lambda: self.cold_store.seals_at))
         self.bell = Bell(self.delivery.membership, self.hub)
         self._doors = doors or Doors()
@@ -308,6 +313,7 @@ class Node:
             do("to look after the store's files", lambda: self.upkeep.cron(now))
         do("to look after the link to the master", self.follower.cron)
         do("to move slots to other members", self.departures.cron)
+        do("to remove segments that nobody needs", self.needless.cron)
         self.dumps.cron()
         do("to look after the process that seals", lambda: self.cold_store.cron(now))
         do("to look after the backup", lambda: self.shipping.cron(now))
@@ -339,6 +345,8 @@ class Node:
         self.follower.stop()
         self.linking.stop()
         self.departures.stop()
+        self.needless.stop()
+        self.member_talk.close()
         self.dumps.stop()
         end_turn(self.agenda)
         self.safekeeping.stop()
