@@ -15,7 +15,8 @@ from rlite_pubsub.cli.target import PASSWORD
 if TYPE_CHECKING:
     import redis
 
-    from rlite_pubsub.engine.shards.directory import ShardDirectory
+    from rlite_pubsub.engine.shards.directory import Member, ShardDirectory
+    from rlite_pubsub.shards.spreading import QueuePlaces
     from rlite_pubsub.shards.whole import MemberAddress, ShardedWhole
 
 _PORT = 6379
@@ -55,6 +56,21 @@ def shard(parser: argparse.ArgumentParser) -> None:
     rebalance.add_argument("at", metavar="HOST:PORT", help="any member")
     _add_wait(rebalance)
     rebalance.set_defaults(run=_rebalance)
+    what = (
+        "Close what queues have so far as segments, and spread all closed segments of each over the members. Pushes "
+        "and pops continue meanwhile."
+    )
+    spreading = actions.add_parser("spread", help="spread segments of queues over the members", description=what)
+    spreading.add_argument("at", metavar="HOST:PORT", help="any member")
+    spreading.add_argument("queues", nargs="+", metavar="QUEUE", help="a queue")
+    spreading.add_argument("--to", metavar="HOST:PORT", help="the member that gets the pushes from now on")
+    _add_wait(spreading)
+    spreading.set_defaults(run=_spread)
+    what = "Show which member has which segments of queues, and where their subscribers are."
+    queues = actions.add_parser("queues", help="show the segments and subscribers of queues", description=what)
+    queues.add_argument("at", metavar="HOST:PORT", help="any member")
+    queues.add_argument("queues", nargs="*", metavar="QUEUE", help="a queue (all of them, if none is named)")
+    queues.set_defaults(run=_queues)
     listing = actions.add_parser("list", help="list members, slots and keys", description="List the members.")
     listing.add_argument("at", metavar="HOST:PORT", help="any member")
     listing.set_defaults(run=_list)
@@ -86,7 +102,6 @@ def _add_wait(parser: argparse.ArgumentParser) -> None:
 
 def _move(arguments: argparse.Namespace) -> int:
     from rlite_pubsub.engine.shards.slots import slot_of
-    from rlite_pubsub.shards.whole import address_of
 
     slots = [*arguments.slot, *(slot_of(os.fsencode(key)) for key in arguments.keys)]
     if not slots or not all(0 <= slot < _SLOTS for slot in slots):
@@ -94,11 +109,65 @@ def _move(arguments: argparse.Namespace) -> int:
     at, to = _address(arguments.at), _address(arguments.to)
     with _whole() as whole, _explained():
         directory = whole.directory(at)
-        targets = [member for member in directory.members if address_of(member) == to]
-        if not targets:
-            raise CommandFailed(f"{to} is not a member: `shard list` shows them, `shard add` adds one")
-        whole.move(directory, dict.fromkeys(slots), targets[0])
+        whole.move(directory, dict.fromkeys(slots), _member(directory, to))
         return _finish(whole, at, no_wait=arguments.no_wait)
+
+
+def _member(directory: ShardDirectory, address: MemberAddress) -> Member:
+    from rlite_pubsub.shards.whole import address_of
+
+    for member in directory.members:
+        if address_of(member) == address:
+            return member
+    raise CommandFailed(f"{address} is not a member: `shard list` shows them, `shard add` adds one")
+
+
+def _spread(arguments: argparse.Namespace) -> int:
+    from rlite_pubsub.engine.shards.slots import slot_of
+    from rlite_pubsub.shards.spreading import cut, spread
+
+    at, names = _address(arguments.at), [os.fsencode(name) for name in arguments.queues]
+    with _whole() as whole, _explained():
+        directory = whole.directory(at)
+        to = None if arguments.to is None else _member(directory, _address(arguments.to))
+        for name in names:
+            if why := cut(whole, directory, name):
+                say(f"{_shown(name)}: {why}")
+        count = sum(spread(whole, directory, name) for name in names)
+        print(f"{count} segments to be moved")
+        if to is not None:
+            whole.move(directory, dict.fromkeys(map(slot_of, names)), to)
+        return _finish(whole, at, no_wait=arguments.no_wait)
+
+
+def _queues(arguments: argparse.Namespace) -> int:
+    from rlite_pubsub.shards.spreading import places_of, queues_of
+
+    with _whole() as whole, _explained():
+        directory = whole.directory(_address(arguments.at))
+        names = [os.fsencode(name) for name in arguments.queues] or queues_of(whole, directory)
+        for name in names:
+            _print_queue(places_of(whole, directory, name))
+    return 0
+
+
+def _print_queue(places: QueuePlaces) -> None:
+    print(f"queue {_shown(places.name)}: {sum(part.entries for part in places.parts)} values")
+    print(f"  {'segment':32}{'member':24}{'values':>10}{'bytes':>14}{'blocks':>8}  ids")
+    for part in places.parts:
+        blocks = "-" if part.blocks is None else str(part.blocks)
+        ids = f"{part.first} to {part.last}" if part.first else f"grows, last {part.last}"
+        where = part.member.address.decode()
+        print(f"  {_shown(part.name):32}{where:24}{part.entries:10}{part.size_bytes:14}{blocks:>8}  {ids}")
+    if places.subscribers:
+        print(f"  {'subscriber':32}{'behind':>10}  {'position':24}next in")
+    for subscriber in places.subscribers:
+        behind = "-" if subscriber.behind is None else str(subscriber.behind)
+        print(f"  {subscriber.name:32}{behind:>10}  {subscriber.position:24}{_shown(subscriber.segment)}")
+
+
+def _shown(name: bytes) -> str:
+    return name.decode(errors="backslashreplace")
 
 
 def _rebalance(arguments: argparse.Namespace) -> int:
