@@ -6,7 +6,7 @@ import asyncio
 import json
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from http_server import HttpServer
@@ -80,6 +80,38 @@ def test_what_is_no_request_is_told_so_and_is_not_in_the_log(server: HttpServer)
         answer = peer.makefile("rb").read()
     assert answer.startswith(b"HTTP/1.1 400 ") and json.loads(answer.partition(b"\r\n\r\n")[2])["status"] == 400
     assert "Invalid" not in server.log() + server.output()
+
+
+BODY = [
+    (b"Content-Length: 8388608", b"x" * (8 << 20)),
+    (b"Transfer-Encoding: chunked", b"10000\r\n" + b"x" * 65536 + b"\r\n"),
+]
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+@pytest.mark.parametrize(("framing", "part"), BODY, ids=["length", "chunks"])
+def test_who_sends_too_large_a_body_to_its_end_gets_an_answer_and_no_reset(
+    serve: Callable[..., HttpServer], framing: bytes, part: bytes, version: bytes
+) -> None:
+    server = serve("--http-max-body", "1000")
+    with connected(server) as peer:
+        peer.sendall(b"POST /api/channels/c HTTP/%b\r\nHost: localhost\r\n%b\r\n\r\n" % (version, framing))
+        peer.sendall(part[:70_000])
+        answer = peer.makefile("rb")
+        assert answer.readline().startswith(b"HTTP/1.1 413 ")
+        peer.sendall(part[70_000:])
+        if framing.endswith(b"chunked"):
+            peer.sendall(part * 100 + b"0\r\n\r\n")
+        assert json.loads(answer.read().partition(b"\r\n\r\n")[2])["status"] == 413
+
+
+def test_rest_of_a_body_that_is_too_large_is_not_waited_for_without_an_end(serve: Callable[..., HttpServer]) -> None:
+    server = serve("--http-max-body", "1000", "--http-body-timeout", "1")
+    with connected(server) as peer:
+        peer.sendall(b"POST /api/channels/c HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8388608\r\n\r\nx")
+        answer = peer.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 413 ") and answer.count(b"HTTP/1.1") == 1
+    assert "Traceback" not in server.log() + server.output()
 
 
 @pytest.mark.parametrize("version", [b" HTTP/1.0", b""])

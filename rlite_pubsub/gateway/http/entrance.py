@@ -14,7 +14,18 @@ from rlite_pubsub.gateway.access.guard import Guard
 from rlite_pubsub.gateway.access.rights import Visit
 from rlite_pubsub.gateway.http.openapi import OpenApi
 from rlite_pubsub.gateway.http.operation import Request, Served
-from rlite_pubsub.gateway.http.request import Headers, Problem, Receive, Scope, Send, answer, say, tell
+from rlite_pubsub.gateway.http.request import (
+    BodyTooLarge,
+    Headers,
+    Problem,
+    Receive,
+    Scope,
+    Send,
+    answer,
+    say,
+    tell,
+    tell_sender,
+)
 from rlite_pubsub.gateway.http.target import API, EVENTS, target_of
 from rlite_pubsub.gateway.pages import Pages
 from rlite_pubsub.storage.errors import StoreError
@@ -48,6 +59,8 @@ class Entrance:
                 await self._grant(Request(scope, receive, send, headers, target, self._max_body_bytes()))
             else:
                 await self._receive(visit, Request(scope, receive, send, headers, target, self._max_body_bytes()))
+        except BodyTooLarge as problem:
+            await tell_sender(send, receive, problem, headers)
         except Problem as problem:
             await tell(send, problem, headers)
         except StoreError as failure:

@@ -32,17 +32,35 @@ class Problem(Exception):
         return json.dumps({"title": self.title, "status": self.status, "detail": self.detail}).encode()
 
 
-async def answer(send: Send, status: int, headers: Headers, body: bytes) -> None:
-    """The whole of an answer."""
+class BodyTooLarge(Problem):
+    """A body of more than `http-max-body`. Its sender may be in the midst of it."""
+
+    def __init__(self, max_bytes: int) -> None:
+        detail = f"A body may have at most {max_bytes} bytes (http-max-body)."
+        super().__init__(413, "Body too large", detail, [(b"connection", b"close")])
+
+
+async def answer(send: Send, status: int, headers: Headers, body: bytes, more: bool = False) -> None:
+    """The whole of an answer. With `more`, whoever calls sends its end, which is empty."""
     length = (b"content-length", b"%d" % len(body))
     await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
-async def tell(send: Send, problem: Problem, headers: Headers) -> None:
+async def tell(send: Send, problem: Problem, headers: Headers, more: bool = False) -> None:
     """The answer that a request is not granted."""
     kind = (b"content-type", b"application/problem+json")
-    await answer(send, problem.status, [kind, *problem.headers, *headers], problem.body)
+    await answer(send, problem.status, [kind, *problem.headers, *headers], problem.body, more)
+
+
+async def tell_sender(send: Send, receive: Receive, problem: BodyTooLarge, headers: Headers) -> None:
+    """As `tell`, and the connection stays open until the rest of the body has come and been thrown away, or
+    `http-body-timeout` cuts it off. Most clients read no answer before they have sent everything: to close while they
+    still send resets the connection, and they would see that and no answer."""
+    await tell(send, problem, headers, more=True)
+    while (await receive()).get("more_body"):
+        pass
+    await send({"type": "http.response.body", "body": b""})
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
@@ -62,10 +80,10 @@ def parameters(query: bytes) -> list[tuple[str, str]]:
 
 
 async def whole_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
-    """Return the body of a request. Raises Problem if it is too large; the rest is not waited for."""
+    """Return the body of a request. Raises BodyTooLarge as soon as that is known; Problem if it does not end."""
     said = header(scope, b"content-length")
     if said is not None and said.isdigit() and int(said) > max_bytes:
-        raise _too_large(max_bytes)
+        raise BodyTooLarge(max_bytes)
     message = await receive()
     if not message.get("more_body"):
         body = message.get("body", b"")
@@ -73,7 +91,7 @@ async def whole_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
         parts, size = [message.get("body", b"")], len(message.get("body", b""))
         while message.get("more_body"):
             if size > max_bytes:
-                raise _too_large(max_bytes)
+                raise BodyTooLarge(max_bytes)
             message = await receive()
             parts.append(message.get("body", b""))
             size += len(parts[-1])
@@ -81,13 +99,8 @@ async def whole_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
     if message["type"] == "http.disconnect":
         raise Problem(400, "Incomplete request", "The connection ended before the body did.")
     if len(body) > max_bytes:
-        raise _too_large(max_bytes)
+        raise BodyTooLarge(max_bytes)
     return bytes(body)
-
-
-def _too_large(max_bytes: int) -> Problem:
-    close = (b"connection", b"close")
-    return Problem(413, "Body too large", f"A body may have at most {max_bytes} bytes (http-max-body).", [close])
 
 
 async def say(send: Send, headers: Headers, said: object) -> None:
