@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+
+INDIVISIBLE = ("tests/pipeline/",)
+"""Rooms whose tests stay in one worker of pytest-xdist: they share what is dear, a session of Spark."""
+LONGEST = ("tests/pipeline/", "tests/soak/", "tests/history/", "tests/docs/")
+"""What takes longest in one worker, and therefore begins first: begun last, it would keep the other workers waiting."""
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -17,3 +23,23 @@ def programs_hear_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In workers of pytest-xdist, the longest first."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: next((at for at, begin in enumerate(LONGEST) if item.nodeid.startswith(begin)), 99))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file's tests stay in one worker, as what they share does. The next file goes to whichever worker is free."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Files(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return next((room for room in INDIVISIBLE if file.startswith(room)), file)
+
+    config.option.loadscopereorder = False
+    return Files(config, log)

@@ -46,12 +46,12 @@ test_frameworks() {
     local killed=("$framework_tests"/test_killed_*.py) log beside status=0
     export NODE_PATH="$frameworks/node/node_modules" RLITE_TEST_OLD_REDIS="$frameworks/old-redis/bin/python"
     log="$(mktemp)"
-    test_twice "$frameworks/python/bin/python" --durations=10 "${killed[@]}" >"$log" 2>&1 &
+    test_twice 1 "$frameworks/python/bin/python" --durations=10 "${killed[@]}" >"$log" 2>&1 &
     beside=$!
-    test_twice "$frameworks/python/bin/python" --durations=10 tests/integrations compat_tests/frameworks \
+    test_twice 1 "$frameworks/python/bin/python" --durations=10 tests/integrations compat_tests/frameworks \
         "${killed[@]/#/--ignore=}" || status=$?
     # The blocks of pages that need a framework: elsewhere they are skipped.
-    test_twice "$frameworks/python/bin/python" tests/docs/test_blocks.py -k "README or frameworks or celery" || status=$?
+    test_twice 1 "$frameworks/python/bin/python" tests/docs/test_blocks.py -k "README or frameworks or celery" || status=$?
     wait "$beside" || status=$?
     cat "$log"
     rm -f "$log"
