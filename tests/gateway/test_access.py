@@ -122,6 +122,13 @@ def with_tokens(serve: Serve, tmp_path: Path) -> HttpServer:
     return serve("--http-tokens", str(tmp_path / "tokens"))
 
 
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("tokens") / "tokens"
+    file.write_text(TOKENS)
+    return file
+
+
 @pytest.mark.parametrize(
     ("token", "method", "path", "status"),
     [
@@ -148,10 +155,11 @@ def with_tokens(serve: Serve, tmp_path: Path) -> HttpServer:
     ],
 )
 def test_token_may_what_its_line_says_and_no_more(
-    with_tokens: HttpServer, token: str, method: str, path: str, status: int
+    standing: Serve, tokens: Path, token: str, method: str, path: str, status: int
 ) -> None:
+    server = standing("--http-tokens", str(tokens))
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    assert with_tokens.ask(method, path, b"x" if method == "POST" else b"", **headers)[0] == status
+    assert server.ask(method, path, b"x" if method == "POST" else b"", **headers)[0] == status
 
 
 def test_token_may_follow_the_patterns_that_it_names(with_tokens: HttpServer) -> None:
@@ -196,8 +204,8 @@ def test_server_does_not_start_with_tokens_that_it_cannot_use(serve: Serve, tmp_
     ("host", "status"),
     [("localhost:80", 200), ("127.0.0.1", 200), ("[::1]:9", 200), ("a.localhost", 200), ("evil.example", 403)],
 )
-def test_page_cannot_come_in_under_a_name_of_its_own(server: HttpServer, host: str, status: int) -> None:
-    assert server.ask("GET", "/metrics", Host=host)[0] == status
+def test_page_cannot_come_in_under_a_name_of_its_own(standing_server: HttpServer, host: str, status: int) -> None:
+    assert standing_server.ask("GET", "/metrics", Host=host)[0] == status
 
 
 def test_server_with_a_password_may_have_any_name(locked: HttpServer) -> None:

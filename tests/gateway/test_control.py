@@ -14,6 +14,13 @@ from http_server import HttpServer
 Serve = Callable[..., HttpServer]
 JSON = "application/json"
 PROBLEM = "application/problem+json"
+TOKEN = "operator-0123456789abc"
+
+
+@pytest.fixture
+def server(standing_server: HttpServer) -> HttpServer:
+    """All tests here change nothing but keys."""
+    return standing_server
 
 
 @pytest.fixture
@@ -109,6 +116,13 @@ def test_what_is_not_there_is_said(jobs: HttpServer, verb: str) -> None:
     assert jobs.ask("POST", f"/api/topics/text/groups/workers/{verb}")[0] == 409
 
 
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("tokens") / "tokens"
+    file.write_text(f"{TOKEN} write orders.* other/info read orders.*\n")
+    return file
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [
@@ -124,13 +138,11 @@ def test_what_is_not_there_is_said(jobs: HttpServer, verb: str) -> None:
         ("/api/topics/other", 403),
     ],
 )
-def test_hand_on_a_topic_takes_the_right_to_write_it(serve: Serve, tmp_path: Path, path: str, status: int) -> None:
-    token = "operator-0123456789abc"
-    (tmp_path / "tokens").write_text(f"{token} write orders.* other/info read orders.*\n")
-    server = serve("--http-tokens", str(tmp_path / "tokens"))
-    assert server.ask("POST", path, b"x", Authorization=f"Bearer {token}")[0] == status
+def test_hand_on_a_topic_takes_the_right_to_write_it(standing: Serve, tokens: Path, path: str, status: int) -> None:
+    server = standing("--http-tokens", str(tokens))
+    assert server.ask("POST", path, b"x", Authorization=f"Bearer {TOKEN}")[0] == status
     for each in ("/api/groups", "/api/patterns", "/api/subscribers", "/openapi.json", "/api/channels"):
-        assert server.ask("GET", each, Authorization=f"Bearer {token}")[0] == 403
+        assert server.ask("GET", each, Authorization=f"Bearer {TOKEN}")[0] == 403
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,13 @@ def test_ids_grow_with_every_post(server: HttpServer) -> None:
         ("/api/events?type=t", b"x" * (1 << 20) + b"x", 413),
     ],
 )
-def test_event_that_is_refused_is_not_stored(server: HttpServer, path: str, body: bytes, status: int) -> None:
-    answered, headers, problem = server.ask("POST", path, body)
+def test_event_that_is_refused_is_not_stored(
+    standing_server: HttpServer, path: str, body: bytes, status: int
+) -> None:
+    answered, headers, problem = standing_server.ask("POST", path, body)
     assert answered == status and headers["content-type"] == "application/problem+json"
     assert json.loads(problem)["status"] == status
-    assert not server.redis().exists("events")
+    assert not standing_server.redis().exists("events")
 
 
 def test_body_that_is_no_text_is_refused_with_a_hint(server: HttpServer) -> None:

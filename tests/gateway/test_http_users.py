@@ -22,10 +22,13 @@ def basic(name: str, password: str) -> str:
     return "Basic " + b64encode(f"{name}:{password}".encode()).decode()
 
 
+FLAGS = ("--requirepass", SECRET, "--http-heartbeat", "1", "--user", "alice", *RULES.split())
+
+
 @pytest.fixture
 def shop(serve: Serve) -> HttpServer:
     """A server whose default user needs a password, with another user who may do less."""
-    return serve("--requirepass", SECRET, "--http-heartbeat", "1", "--user", "alice", *RULES.split())
+    return serve(*FLAGS)
 
 
 @pytest.fixture
@@ -59,7 +62,8 @@ def admin(shop: HttpServer) -> redis.Redis:
         ("GET", "/readyz", 200),
     ],
 )
-def test_user_may_here_what_it_may_as_a_redis_client(shop: HttpServer, method: str, path: str, status: int) -> None:
+def test_user_may_here_what_it_may_as_a_redis_client(standing: Serve, method: str, path: str, status: int) -> None:
+    shop = standing(*FLAGS)
     body = b'{"data": "x"}\n' if method == "POST" else b""
     assert shop.ask(method, path, body, Authorization=basic("alice", "wonder"))[0] == status
     if path not in ("/", "/readyz"):  # which have nothing of anybody in them

@@ -136,7 +136,7 @@ def test_subscribers_are_listed_with_what_waits_for_them(server: HttpServer) -> 
 @pytest.mark.parametrize(
     "query", ["count=0", "count=1001", "count=-1", "count=", "count=1&count=2", "count=%FF", "after=a&after=b"]
 )
-def test_bad_span_of_a_list_is_refused(server: HttpServer, path: str, query: str) -> None:
-    status, headers, answer = server.ask("GET", f"/api/{path}?{query}")
+def test_bad_span_of_a_list_is_refused(standing_server: HttpServer, path: str, query: str) -> None:
+    status, headers, answer = standing_server.ask("GET", f"/api/{path}?{query}")
     assert status == 400 and headers["content-type"] == "application/problem+json"
     assert json.loads(answer)["status"] == 400

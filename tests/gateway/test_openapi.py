@@ -57,8 +57,8 @@ def test_document_says_whether_one_has_to_say_who_one_is(serve: Serve, server: H
     ["/api/channels?rates=2&pattern=a", "/api/channels?sort=size&pattern=a", "/api/topics/t?before=soon",
      "/api/topics/t?since=5%0C", "/api/events?since=soon"],
 )  # fmt: skip
-def test_what_the_document_rules_out_is_refused_by_streams_too(server: HttpServer, path: str) -> None:
-    assert server.ask("GET", path, Accept="text/event-stream")[0] == 400
+def test_what_the_document_rules_out_is_refused_by_streams_too(standing_server: HttpServer, path: str) -> None:
+    assert standing_server.ask("GET", path, Accept="text/event-stream")[0] == 400
 
 
 @pytest.mark.parametrize("are_pinned", [False, True])

@@ -119,7 +119,7 @@ def test_health_is_that_of_the_last_write(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/metrics/", "/healthz/", "/page/", "/page/nothing.js", "//metrics"])
-def test_what_is_not_there_is_not_found(server: HttpServer, path: str) -> None:
-    status, headers, answer = server.ask("GET", path)
+def test_what_is_not_there_is_not_found(standing_server: HttpServer, path: str) -> None:
+    status, headers, answer = standing_server.ask("GET", path)
     assert status == 404 and headers["content-type"] == "application/problem+json"
     assert json.loads(answer)["status"] == 404

@@ -24,6 +24,12 @@ SPELLED = [
 
 
 @pytest.fixture
+def server(standing_server: HttpServer) -> HttpServer:
+    """All tests here change nothing but keys."""
+    return standing_server
+
+
+@pytest.fixture
 def fields(server: HttpServer) -> list[str]:
     """The values of entries, a second before, at and a second after the moment."""
     for number in (-1, 0, 1):

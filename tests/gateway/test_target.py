@@ -77,11 +77,11 @@ def test_path_that_cannot_be_read_is_refused(path: bytes, status: int) -> None:
 
 
 @pytest.mark.parametrize("name", [b"a/b", b"a/info", b"\xff\xfe", b"\0", b"%41", b"+ ?#&", b"x" * 8000, b"."])
-def test_name_that_is_hard_to_say_reaches_its_topic(server: HttpServer, name: bytes) -> None:
+def test_name_that_is_hard_to_say_reaches_its_topic(standing_server: HttpServer, name: bytes) -> None:
     path = f"/api/topics/{quote_from_bytes(name, safe='')}"
     if name == b".":
         path = "/api/topics/%2E"
-    assert server.ask("POST", path, b"x")[0] == 200
-    assert server.redis().xlen(name) == 1
-    assert len(json.loads(server.ask("GET", path)[2])["entries"]) == 1
-    assert json.loads(server.ask("GET", f"{path}/info")[2])["length"] == 1
+    assert standing_server.ask("POST", path, b"x")[0] == 200
+    assert standing_server.redis().xlen(name) == 1
+    assert len(json.loads(standing_server.ask("GET", path)[2])["entries"]) == 1
+    assert json.loads(standing_server.ask("GET", f"{path}/info")[2])["length"] == 1

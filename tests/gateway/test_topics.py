@@ -85,10 +85,10 @@ def test_batch_is_stored_whole_and_in_order_in_one_commit(server: HttpServer) ->
     ],
 )
 def test_what_cannot_be_read_is_refused_and_nothing_of_it_stored(
-    server: HttpServer, path: str, body: bytes, type: str
+    standing_server: HttpServer, path: str, body: bytes, type: str
 ) -> None:
-    assert server.ask("POST", path, body, Content_Type=type or "text/plain")[0] == 400
-    assert not server.redis().exists("log")
+    assert standing_server.ask("POST", path, body, Content_Type=type or "text/plain")[0] == 400
+    assert not standing_server.redis().exists("log")
 
 
 def test_key_that_is_something_else_is_said(server: HttpServer) -> None:
