@@ -8,10 +8,20 @@ from typing import Any
 
 import pytest
 
-INDIVISIBLE = ("tests/pipeline/",)
-"""Rooms whose tests stay in one worker of pytest-xdist: they share what is dear, a session of Spark."""
-LONGEST = ("tests/pipeline/", "tests/soak/", "tests/history/", "tests/docs/")
-"""What takes longest in one worker, and therefore begins first: begun last, it would keep the other workers waiting."""
+LONGEST = (
+    "tests/pipeline/test_exactly_once.py",
+    "tests/pipeline/",
+    "tests/scripts/test_bench.py",
+    "tests/docs/test_blocks.py",
+    "tests/history/test_history.py",
+    "compat_tests/test_master.py",
+    "compat_tests/test_sharded_moves.py",
+    "tests/gateway/test_openapi.py",
+    "tests/soak/test_soak.py",
+    "tests/faults/test_power_cut.py",
+)
+"""What takes longest in one worker of pytest-xdist, and therefore begins first: begun last, it would keep the other
+workers waiting. A room stays in one worker, because its tests share what is dear, a session of Spark."""
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -28,7 +38,14 @@ def programs_hear_ctrl_c() -> Iterator[None]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """In workers of pytest-xdist, the longest first."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: next((at for at, begin in enumerate(LONGEST) if item.nodeid.startswith(begin)), 99))
+        order = {begin: place for place, begin in enumerate(LONGEST)}
+        items.sort(key=lambda item: order.get(_unit_of(item.nodeid), len(order)))
+
+
+def _unit_of(nodeid: str) -> str:
+    """What stays in one worker: a file, or one of the rooms above."""
+    file = nodeid.partition("::")[0]
+    return next((begin for begin in LONGEST if file.startswith(begin)), file)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -38,8 +55,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Files(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            return next((room for room in INDIVISIBLE if file.startswith(room)), file)
+            return _unit_of(nodeid)
 
     config.option.loadscopereorder = False
     return Files(config, log)
