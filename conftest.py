@@ -16,6 +16,7 @@ LONGEST = (
     "tests/history/test_history.py",
     "compat_tests/test_master.py",
     "compat_tests/test_sharded_moves.py",
+    "compat_tests/test_spread_queues.py",
     "tests/gateway/test_openapi.py",
     "tests/soak/test_soak.py",
     "tests/faults/test_power_cut.py",
