@@ -425,8 +425,8 @@ class Part(Shelter):
     def swap(self, first: int, second: int) -> None:
         """Swap two databases."""
         self.writing()
+        self.settle()  # it counts keys that have begun to expire
         one, other = self.space(first), self.space(second)
-        self.settle()
         self._drop_database(first)
         self._drop_database(second)
         self._spaces[first], self._spaces[second] = other, one

@@ -16,6 +16,7 @@ from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreFull
+from rlite_pubsub.storage.keys.proof import faults
 
 
 @pytest.fixture
@@ -238,6 +239,21 @@ def test_swapped_databases_are_swapped_for_others_too(keyspace: Keyspace, elsewh
     keyspace.databases.swap(0, 9)
     keyspace.end_turn()
     assert (value(elsewhere, b"k"), value(elsewhere, b"k", 9)) == (None, b"zero")
+
+
+def test_key_that_is_to_expire_is_counted_where_its_database_is_swapped_in_the_same_turn(
+    keyspace: Keyspace, data: Environment
+) -> None:
+    keyspace.put_string(0, b"k", b"v")
+    keyspace.end_turn()
+    record = keyspace.for_change(0, b"k")
+    assert record is not None
+    keyspace.set_expiry(record, 2_000)
+    keyspace.databases.swap(0, 9)
+    assert keyspace.end_turn() is None
+    assert keyspace.databases.sizes() == {9: (1, 1)}
+    keyspace.end_turn()
+    assert data.read(lambda txn: list(faults(txn))) == []
 
 
 def test_a_whole_scan_sees_each_key_and_names_those_whose_time_is_over(keyspace: Keyspace, clock: Clock) -> None:
