@@ -21,7 +21,11 @@ Addressee = tuple[int, bytes]
 
 
 class DurableRoutes:
-    """This process's knowledge of durable subscribers."""
+    """This process's knowledge of durable subscribers.
+
+    What stands in the middle of a transaction or a script (a message, the event of a key, PUBSUB) is looked up in the
+    turn's own transaction: what is one to others must not be committed by halves.
+    """
 
     def __init__(self, store: Store) -> None:
         self._data = store.data
@@ -47,7 +51,7 @@ class DurableRoutes:
 
     def receivers(self, kind: Kind, name: bytes) -> tuple[Addressee, ...]:
         """Return the receivers of a message to this name. Raises StoreError."""
-        return self._data.read(lambda txn: self.receivers_in(txn, kind, name)) if self.any else ()
+        return self._data.read_along(lambda txn: self.receivers_in(txn, kind, name)) if self.any else ()
 
     def receivers_in(self, txn: Txn, kind: Kind, name: bytes) -> tuple[Addressee, ...]:
         """Like `receivers`, in an open transaction: by its state, except for patterns that have just come."""
@@ -63,12 +67,12 @@ class DurableRoutes:
     def held(self, kind: Kind) -> list[bytes]:
         """Return all names of a kind that any of them holds. Raises StoreError."""
         database = receivers.DATABASES[kind.database]
-        return self._data.read(lambda txn: receivers.distinct_names(txn, database)) if self.any else []
+        return self._data.read_along(lambda txn: receivers.distinct_names(txn, database)) if self.any else []
 
     def count(self, kind: Kind, name: bytes) -> int:
         """Return how many of them hold a name. Raises StoreError."""
         database = receivers.DATABASES[kind.database]
-        return self._data.read(lambda txn: receivers.total_sessions(txn, database, name)) if self.any else 0
+        return self._data.read_along(lambda txn: receivers.total_sessions(txn, database, name)) if self.any else 0
 
     def _read(self, txn: Txn) -> tuple[int, bool, dict[int, Durable], list[Receiver]] | None:
         version = routes_version(txn)

@@ -185,6 +185,13 @@ class Environment:
         """Run `work` on a snapshot."""
         return self._retried(self._seen, work, False)
 
+    def read_along(self, work: Callable[[Txn], T]) -> T:
+        """Like `read`, for a question in the middle of a change: if a turn of this thread has a transaction open, run
+        `work` in that one. Another transaction would commit half of the change first."""
+        turn = self.handle.turns.get(get_ident())
+        txn = None if turn is None else turn.txn
+        return self.read(work) if txn is None else work(txn)
+
     def guard(self, work: Callable[[Txn], T]) -> T:
         """Run `work` while nobody writes. It does not write itself, so it needs no pin."""
         return self._retried(self._guarded, work, False)

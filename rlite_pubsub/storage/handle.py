@@ -48,6 +48,8 @@ _never_closed: Final[list[object]] = []
 class GivesWay(Protocol):
     """A turn that has a transaction open."""
 
+    txn: lmdb.Transaction[bytes] | None
+
     def give_way(self) -> object: ...
 
     def end(self, *, commit: bool) -> None: ...

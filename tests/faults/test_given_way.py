@@ -77,3 +77,32 @@ def test_who_waits_for_a_key_elsewhere_is_woken_by_the_commit_of_a_turn_that_giv
         with pytest.raises(ConnectionError):  # it dies where it would have woken others
             peer.reply()
         assert waiting.reply() == [b"list", b"value"]
+
+
+FIRST, SECOND = ("SET", "first", 1), ("SET", "second", 1)
+SAYS = f"redis.call('SET', 'first', 1) redis.call('PUBLISH', 'news', 1) {SPINS} redis.call('SET', 'second', 1)"
+WHOLE: dict[str, list[tuple[str | int, ...]]] = {
+    "script": [("EVAL", SAYS, 0)],
+    "transaction": [("MULTI",), FIRST, ("EVAL", SPINS, 0), SECOND, ("EXEC",)],
+    "asking": [("MULTI",), FIRST, ("PUBSUB", "NUMSUB", "news"), ("EVAL", SPINS, 0), SECOND, ("EXEC",)],
+}
+
+
+@pytest.mark.parametrize("form", WHOLE)
+def test_what_is_one_to_others_is_so_though_a_durable_subscriber_may_hear_of_it(
+    serve: Serve, tmp_path: Path, form: str
+) -> None:
+    """Who receives a message, or an event of a key, stands in the same file as the keys."""
+    server = serve()
+    other = serve(folder=tmp_path / "other", store_folder=server.store_folder)
+    with server.connect() as peer:
+        assert peer.do("CONFIG", "SET", "notify-keyspace-events", "KEA") == b"OK"
+        with server.connect() as durable:
+            assert durable.do("CLIENT", "SETNAME", "durable:name") == b"OK"
+            assert durable.do("SUBSCRIBE", "of another name") == [b"subscribe", b"of another name", 1]
+        assert peer.do("PUBLISH", "of another name", "m") == 1
+        peer.send(b"".join(request(*words) for words in WHOLE[form]))
+        with redis.Redis(port=other.port) as reader:
+            while not any(found := reader.mget("first", "second")):
+                pass
+        assert found == [b"1", b"1"]
