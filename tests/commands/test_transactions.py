@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from recorded_session import House, RecordedSession
 
@@ -205,5 +207,22 @@ def test_a_store_that_cannot_be_written_fails_a_transaction_that_watches_as_a_wh
     begun(session, "k")
     monkeypatch.setattr(house.data, "begin", begin_later)
     assert b"of this test" in session.do("EXEC")
+    assert session.do("EXISTS", "result") == b":0\r\n"
+    assert session.do("EXEC") == b"-ERR EXEC without MULTI\r\n"
+
+
+@pytest.mark.parametrize("watches", [True, False])
+@pytest.mark.parametrize("failure", [StoreBusy(Path("data.mdb"), "of this test"), RuntimeError("of this test")])
+def test_exec_that_fails_before_its_first_command_ends_the_transaction(
+    house: House, session: RecordedSession, failure: Exception, watches: bool
+) -> None:
+    """Something else in its turn has met an error, so that nothing can be read or written in it."""
+    if watches:
+        session.do("WATCH", "k")
+    session.do("MULTI")
+    session.do("SET", "result", "done")
+    house.engine.keyspace.reading()
+    house.engine.keyspace.fail(failure)
+    assert b"-" in session.do("EXEC")
     assert session.do("EXISTS", "result") == b":0\r\n"
     assert session.do("EXEC") == b"-ERR EXEC without MULTI\r\n"

@@ -10,6 +10,7 @@ from rlite_pubsub.engine.dispatch import answer, call
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, Command, KeySpec, command
 from rlite_pubsub.engine.waits.cold_wait import AHEAD, Places
+from rlite_pubsub.keyspace.topic.cold_shelf import ColdMiss
 from rlite_pubsub.protocol import errors
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, NULL_ARRAY, OK, Error, Reply
@@ -72,13 +73,19 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     if transaction is None:
         raise CommandError(b"ERR EXEC without MULTI")
     watching = session.engine.watching
-    if session.watched:
-        watching.check(session, keyspace_of(session))
-    if not transaction.aborted and not session.cas_broken:
-        _rehearse(session, transaction.queue)
-        _check_writers(session, transaction.queue)
-        if session.watched:  # again: others may have written until it was our turn to write, and can't any more
+    try:
+        if session.watched:
             watching.check(session, keyspace_of(session))
+        if not transaction.aborted and not session.cas_broken:
+            _rehearse(session, transaction.queue)
+            _check_writers(session, transaction.queue)
+            if session.watched:  # again: others may have written until it was our turn to write, and can't any more
+                watching.check(session, keyspace_of(session))
+    except (StoreHeld, ColdMiss):
+        raise  # EXEC waits, and is handed in again
+    except Exception:
+        session.discard()  # the transaction ends with EXEC, whatever its answer is
+        raise
     cas_broken = session.cas_broken
     session.discard()
     if transaction.aborted:
@@ -126,7 +133,6 @@ def _check_writers(session: CommandSession, queue: list[tuple[Command, list[byte
             raise
         except StoreError:
             if session.watched:  # it cannot be told whether what they have read still holds
-                session.discard()
                 raise
             return  # the first of them meets it again, and says so
 
