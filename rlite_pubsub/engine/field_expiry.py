@@ -30,7 +30,7 @@ class FieldExpiry:
 
     def is_due(self, found: Hash) -> bool:
         """Return whether any field of a hash has expired and may be removed."""
-        return self._keyspace.times.may_expire and found.due_ms <= self._keyspace.clock_ms()
+        return self._keyspace.may_remove_expired and found.due_ms <= self._keyspace.clock_ms()
 
     def take(self, database: int, name: bytes) -> Hash | None:
         """Remove a hash's expired fields; return the hash if any are left. Raises StoreError."""

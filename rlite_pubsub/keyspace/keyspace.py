@@ -183,6 +183,17 @@ class Keyspace:
         if self._on_others is not None:
             self._on_others(txn)
 
+    @property
+    def may_write_aside(self) -> bool:
+        """Return whether a command that reads may write something on the way. In an EXEC or a script that has only read
+        so far it may not: the rest would see what other processes have committed since it began."""
+        return self.turn.writes or not self.times.wholes
+
+    @property
+    def may_remove_expired(self) -> bool:
+        """Return whether a command that meets an expired key or field may remove it."""
+        return self.times.may_expire and self.may_write_aside
+
     def close(self) -> None:
         """Close it between two turns: what is in memory is gone."""
         if self.memory is not None:
@@ -205,7 +216,7 @@ class Keyspace:
         if record is None:
             record = part.get(database, name)
         if record is not None and record.expires_ms and record.expires_ms <= self.clock_ms():
-            if self.times.may_expire:
+            if self.may_remove_expired:
                 with suppress(StoreHeld):  # it is hidden; the next process that can write removes it
                     part.expire(record)
             return record if self.times.is_master_s else None
@@ -246,9 +257,7 @@ class Keyspace:
                 return record  # as mostly: `find` would find it the same
         return self.find(database, name)
 
-    def put_string(
-        self, database: int, name: bytes, value: bytes, expires_ms: int = 0, form: int = AS_IT_IS
-    ) -> None:
+    def put_string(self, database: int, name: bytes, value: bytes, expires_ms: int = 0, form: int = AS_IT_IS) -> None:
         """Set a key to a string, whatever it was."""
         stored = self.stored
         record = self.for_change(database, name)

@@ -8,13 +8,14 @@ from collections.abc import Callable
 class Times:
     """The time, as one keyspace sees it during a turn."""
 
-    __slots__ = ("_holding", "clock_ms", "coarse_now", "is_master_s", "may_expire")
+    __slots__ = ("_holding", "clock_ms", "coarse_now", "is_master_s", "may_expire", "wholes")
 
     def __init__(self, clock_ms: Callable[[], int]) -> None:
         self.clock_ms = clock_ms
         self.coarse_now = clock_ms() / 1000  # seconds: for when keys are used
         self.may_expire = True  # False while somebody holds: expired keys are only hidden
         self.is_master_s = False  # the master's requests are executed, and only the master knows what has expired
+        self.wholes = 0  # how many have begun, one in another, in which all that is read belongs together
         self._holding: set[str] = set()
 
     def note(self, now: float) -> None:
@@ -30,6 +31,14 @@ class Times:
         """Drop a reason."""
         self._holding.discard(why)
         self.may_expire = not self._holding
+
+    def begin_whole(self) -> None:
+        """Begin an EXEC or a script: all that it reads belongs together."""
+        self.wholes += 1
+
+    def end_whole(self) -> None:
+        """End it."""
+        self.wholes -= 1
 
     def obey_master(self, obeys: bool) -> None:
         """Show expired keys, too, until this is taken back: a master says itself what it removes."""

@@ -54,6 +54,7 @@ def sinter(session: CommandSession, args: list[bytes]) -> Reply:
     ),
 )
 def sinterstore(session: CommandSession, args: list[bytes]) -> Reply:
+    keyspace_of(session).writing()  # what is read is the latest
     return _store(session, args[1], b"sinterstore", set(_common(_sets(session, args[2:]))))
 
 
@@ -182,6 +183,7 @@ def sunion(session: CommandSession, args: list[bytes]) -> Reply:
     ),
 )
 def sunionstore(session: CommandSession, args: list[bytes]) -> Reply:
+    keyspace_of(session).writing()  # what is read is the latest
     return _store(session, args[1], b"sunionstore", _any(_sets(session, args[2:])))
 
 
@@ -221,4 +223,5 @@ def sdiff(session: CommandSession, args: list[bytes]) -> Reply:
     ),
 )
 def sdiffstore(session: CommandSession, args: list[bytes]) -> Reply:
+    keyspace_of(session).writing()  # what is read is the latest
     return _store(session, args[1], b"sdiffstore", _rest(_sets(session, args[2:])))

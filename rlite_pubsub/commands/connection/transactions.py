@@ -96,8 +96,9 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     session.begin_exec(transaction)
     if not (session.replies_off or session.skip_replies & 1):
         session.send(b"*%d\r\n" % len(queue))
-    waits = session.engine.writer_waits
+    waits, times = session.engine.writer_waits, keyspace_of(session).times
     waits.begin_whole()
+    times.begin_whole()
     try:
         for queued, queued_args in queue:
             if session.limits is not None:
@@ -110,6 +111,7 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
                     continue
             call(session, queued, queued_args)
     finally:
+        times.end_whole()
         waits.end_whole()
     session.end_exec()
     return NO_REPLY

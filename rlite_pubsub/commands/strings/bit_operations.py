@@ -42,10 +42,11 @@ def bitop(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(SYNTAX)
     if word == b"not" and len(args) != 4:
         raise CommandError(_ONE_FOR_NOT)
+    keyspace, notifications, database = keyspace_of(session), session.engine.notifications, session.db
+    keyspace.writing()  # what is read is the latest
     texts = [find_text(session, key) for key in args[3:]]
     values = [b"" if text is None else text.value for text in texts]
     length = max(map(len, values))
-    keyspace, notifications, database = keyspace_of(session), session.engine.notifications, session.db
     if not length:
         if keyspace.delete(database, target):
             notifications.tell("g", b"del", database, target)

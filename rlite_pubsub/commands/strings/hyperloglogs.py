@@ -12,6 +12,7 @@ from rlite_pubsub.keyspace.hyperloglog import DENSE, REGISTERS, SPARSE, Corrupte
 from rlite_pubsub.keyspace.records import RAW, Text
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import OK, Reply, Status
+from rlite_pubsub.storage.errors import StoreHeld
 
 _OTHER = b"WRONGTYPE Key is not a valid HyperLogLog string value."
 _CORRUPTED = b"INVALIDOBJ Corrupted HLL object detected"
@@ -83,10 +84,24 @@ def pfcount(session: CommandSession, args: list[bytes]) -> Reply:
     if known is not None:
         return known
     counted = hyperloglog.count(_registers(hll))
-    text = text_for_change(session, args[1])
-    hyperloglog.note_count(hll, counted)
-    _put(session, args[1], text, hll)
+    if _may_keep_count(session):
+        hyperloglog.note_count(hll, counted)
+        _put(session, args[1], text, hll)
     return counted
+
+
+def _may_keep_count(session: CommandSession) -> bool:
+    """Return whether the count of what was read can be kept for the next time: it may be changed now, and nobody has
+    changed anything meanwhile."""
+    keyspace = keyspace_of(session)
+    if not keyspace.may_write_aside:
+        return False
+    commits = keyspace.stored.commits_of_others
+    try:
+        keyspace.writing()
+    except StoreHeld:
+        return False
+    return keyspace.stored.commits_of_others == commits
 
 
 @command(
@@ -108,6 +123,7 @@ def pfcount(session: CommandSession, args: list[bytes]) -> Reply:
     ),
 )
 def pfmerge(session: CommandSession, args: list[bytes]) -> Reply:
+    keyspace_of(session).writing()  # what is read is the latest
     held, is_dense = _union(session, args[1:])
     text = text_for_change(session, args[1])
     hll = _opened(text) or hyperloglog.new()

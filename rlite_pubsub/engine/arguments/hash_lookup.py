@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.engine.arguments.lookup import find, for_change
 from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError
+from rlite_pubsub.storage.errors import StoreHeld
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.session import CommandSession
@@ -25,7 +26,11 @@ def find_hash(session: CommandSession, key: bytes) -> Hash | None:
 def fresh(session: CommandSession, found: Hash) -> Hash | None:
     """Return a hash without its expired fields; None if it has no others."""
     if found.due_ms and session.engine.field_expiry.is_due(found):
-        return session.engine.field_expiry.take(session.db, found.name)
+        try:
+            return session.engine.field_expiry.take(session.db, found.name)
+        except StoreHeld:  # they are hidden; the next process that can write removes them
+            again = session.engine.keyspace.find(session.db, found.name)  # others may have written meanwhile
+            return again if isinstance(again, Hash) else None
     return found
 
 

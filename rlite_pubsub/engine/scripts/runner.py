@@ -196,10 +196,12 @@ class Runner:
         scripts = engine.scripts
         run = self.running = scripts.running = ScriptRun(caller, args, program, read_only, lack)
         engine.freeze_time()
+        keyspace.times.begin_whole()
         try:
             outcome = call(program.called, caller.protocol, args, keys)
         finally:
             self.running = scripts.running = None
+            keyspace.times.end_whole()
             engine.unfreeze_time()
             if scripts.refusal is not None or scripts.all_commands:
                 scripts.refusal = None
