@@ -91,6 +91,7 @@ class KeyCommit:
         """After it: let the replies so far stand, whatever happens in the rest of the turn, and tell others."""
         self._standing += self._unacknowledged
         self._unacknowledged.clear()
+        self._keyspace.news.stand()
         if self._announcing is not None and self._announcing.is_owing:
             self._announcing.after_commit()
         self._shared_waits.after_commit(self._keyspace, is_seen=False)
@@ -130,11 +131,15 @@ class KeyCommit:
             self._standing.clear()
             if announcing is not None:
                 announcing.forget()
+            if keyspace.news.stood:
+                keyspace.news.show_stood()
             return
         if announcing is not None and announcing.is_owing:
             announcing.after_commit()
         if writes and (keyspace.touched or shared_waits.waited):
             shared_waits.after_commit(keyspace)
+        if keyspace.news.stood:
+            keyspace.news.stood.clear()
         if self._standing:
             self._unacknowledged[:0] = self._standing
             self._standing.clear()

@@ -46,6 +46,7 @@ class News:
         self.is_heard = True  # False while nobody wants to know what is modified
         self.effects: Effects | None = None  # for replicas, while there are any; then `is_heard`, too
         self.ready: dict[Key, None] = {}  # keys whose blocked clients should look again
+        self.stood: dict[Key, None] = {}  # those that were ready at a commit in the middle of the turn
         self.touched: dict[Key, None] = {}  # topics that this turn appended to, or removed
         self.told: object = None  # the key that was appended to last, as long as it is in `touched`
         self.awaited: Collection[Key] | None = None
@@ -86,8 +87,18 @@ class News:
         self.ready.update(dict.fromkeys(keys))
         self.agenda.due |= READY
 
+    def stand(self) -> None:
+        """Note a commit in the middle of the turn: what is ready is so, whatever becomes of the rest."""
+        self.stood.update(self.ready)
+
+    def show_stood(self) -> None:
+        """Make clients that are blocked on such a key look again: the rest of the turn has failed, and with it what they
+        may have been told of the key."""
+        stood, self.stood = self.stood, {}
+        self.show(stood)
+
     def forget(self) -> None:
-        """Forget the turn's events."""
+        """Forget the turn's events, but for what stands."""
         self.ready.clear()
         self.touched.clear()
         self.told = None

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from recorded_session import House
 
+from rlite_pubsub.engine.session import CommandSession
+from rlite_pubsub.engine.table import TABLE
+from rlite_pubsub.protocol.replies import Reply
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.turn import Turn
 
@@ -69,3 +72,64 @@ def test_what_was_committed_in_the_midst_of_the_turn_stays_acknowledged(house: H
     assert first.heard() == OK
     disk["fails"] = False
     assert first.do("MGET", "k", "j") == b"*2\r\n$1\r\nv\r\n$-1\r\n"
+
+
+@pytest.fixture
+def gives_way(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """INFO needs a transaction of its own, as it does in a server."""
+    info = TABLE.resolve([b"info"])
+    plainly = info.handler
+    assert plainly is not None
+
+    def answer(session: CommandSession, args: list[bytes]) -> Reply:
+        house.data.read(lambda txn: None)
+        return plainly(session, args)
+
+    monkeypatch.setattr(info, "handler", answer)
+
+
+@pytest.mark.usefixtures("gives_way")
+def test_who_waits_for_what_was_committed_in_the_midst_of_the_turn_gets_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of the transaction meets an error before anybody was served."""
+    echo = TABLE.resolve([b"echo"])
+
+    def fail(session: CommandSession, args: list[bytes]) -> Reply:
+        house.engine.keyspace.writing()
+        raise StoreError("the disk is on fire")
+
+    waiting, writer = house.session(), house.session()
+    assert waiting.do("BLPOP", "list", "0") == b""
+    with monkeypatch.context() as patched:
+        patched.setattr(echo, "handler", fail)
+        for words in (["MULTI"], ["RPUSH", "list", "x"], ["INFO", "server"], ["RPUSH", "list", "y"], ["ECHO", "m"]):
+            writer.do(*words)
+        assert writer.do("EXEC").startswith(b"*4\r\n:1\r\n$")
+    assert waiting.heard() == b"*2\r\n$4\r\nlist\r\n$1\r\nx\r\n"
+    assert writer.do("EXISTS", "list") == b":0\r\n"
+
+
+@pytest.mark.usefixtures("gives_way")
+def test_who_waits_behind_one_whose_answer_is_taken_back_is_served(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, writer = house.session(), house.session(), house.session()
+    for waiting in (first, second):
+        assert waiting.do("BLPOP", "list", "0") == b""
+    for words in (["MULTI"], ["RPUSH", "list", "x"], ["INFO", "server"]):
+        writer.do(*words)
+    end, commits = house.data.end, 0
+
+    def refuse_the_second(turn: Turn, *, commit: bool) -> None:
+        nonlocal commits
+        commits += commit
+        end(turn, commit=commit and commits != 2)
+        if commit and commits == 2:
+            raise StoreError("the disk is on fire")
+
+    monkeypatch.setattr(house.data, "end", refuse_the_second)
+    writer.do("EXEC")
+    assert first.heard().startswith(b"-MISCONF")
+    assert second.heard() == b"*2\r\n$4\r\nlist\r\n$1\r\nx\r\n"
+    assert writer.do("EXISTS", "list") == b":0\r\n"
