@@ -69,6 +69,25 @@ def test_what_frees_room_at_the_quota_works_at_once_and_every_time(serve: Serve,
     assert_is_well(server)
 
 
+@pytest.mark.parametrize("value_bytes", [1_000_000, 20_000_000], ids=["the quota", "the map and its reserve"])
+def test_transaction_that_exceeds_what_there_is_is_undone_as_a_whole_and_told_so(
+    serve: Serve, value_bytes: int
+) -> None:
+    """The quota is noticed by its commit, the map's end by the command that meets it: the replies before are void."""
+    server = serve("--store-quota", QUOTA)
+    with server.connect() as peer:
+        assert peer.do("SET", "kept", "x") == b"OK"
+        sets = [("SET", f"large:{number}", "x" * value_bytes) for number in range(5)]
+        queue = [("SET", "first", "x"), *sets, ("GET", "first"), ("ZADD", "set", "1", "m"), ("PUBLISH", "news", "m")]
+        peer.send(b"".join(request(*words) for words in [("MULTI",), *queue, ("EXEC",)]))
+        *_, replies = peer.replies(len(queue) + 2)
+        *refused, published = replies
+        assert all(map(is_refused, refused)) and published == 0
+        assert peer.do("KEYS", "*") == [b"kept"]
+        assert peer.do("SET", "kept", "y") == b"OK"
+    assert_is_well(server)
+
+
 @pytest.mark.parametrize("rule", ["20 entries", "1s"])
 def test_retention_frees_room_at_the_quota_every_time(serve: Serve, rule: str) -> None:
     server = serve("--store-quota", QUOTA)
