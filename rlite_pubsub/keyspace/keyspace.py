@@ -103,6 +103,13 @@ class Keyspace:
 
     def end_turn(self) -> Exception | None:
         """Commit. Returns what went wrong if that failed: then nothing of this turn was done."""
+        failure = self._commit()
+        for part in self.parts:
+            if part.cached_bytes > MAX_CACHED_BYTES:
+                part.forget()
+        return failure
+
+    def _commit(self) -> Exception | None:
         turn, stored, memory, teller = self.turn, self.stored, self.memory, self._teller
         failure = turn.failure
         if failure is not None:
@@ -123,9 +130,6 @@ class Keyspace:
             self.environment.end(turn, commit=False)
         if memory is not None:
             memory.end_turn()
-        for part in self.parts:
-            if part.cached_bytes > MAX_CACHED_BYTES:
-                part.forget()
         return failure
 
     def fail(self, error: Exception) -> Exception:
@@ -145,14 +149,15 @@ class Keyspace:
         return self.stored.undo(error)
 
     def give_way(self) -> None:
-        """Commit what there is, in the middle of the turn, for somebody who needs a transaction."""
+        """Commit what there is, in the middle of the turn, for somebody who needs a transaction. The cache stays: a
+        command may be in the middle of a change of what it has found there."""
         if self.turn.writes:
             try:
                 self._on_giving_way()
                 self._before_given_way()
             except Exception as error:
                 self.fail(error)
-            failure = self.end_turn()
+            failure = self._commit()
             if failure is not None:
                 self.turn.fail(failure)
             else:

@@ -326,6 +326,7 @@ class Part(Shelter):
         record.touch(self.times.coarse_now)
         self.cached_bytes += len(record.name) + record.weight
         self._count(record.database, 1, 0)
+        self.unwritten[record] = None  # with the count, whatever those do who are told
         if not replaces:
             self.news.listener.added(record.database, record.name)
 

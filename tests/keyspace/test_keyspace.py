@@ -6,11 +6,13 @@ import pytest
 from keeper import Clock
 from listener import Listener
 
+from rlite_pubsub.keyspace import keyspace as keyspace_module
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.news import KeyListener
 from rlite_pubsub.keyspace.records import Text
 from rlite_pubsub.keyspace.sets import Set
+from rlite_pubsub.keyspace.sorted_sets import SortedSet
 from rlite_pubsub.keyspace.sweeping import expire_some, sweep_some
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -253,6 +255,35 @@ def test_key_that_is_to_expire_is_counted_where_its_database_is_swapped_in_the_s
     assert keyspace.end_turn() is None
     assert keyspace.databases.sizes() == {9: (1, 1)}
     keyspace.end_turn()
+    assert data.read(lambda txn: list(faults(txn))) == []
+
+
+def test_turn_that_gives_way_keeps_what_a_command_has_found(
+    keyspace: Keyspace, data: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another object for the same key would not know what is changed in the first one."""
+    monkeypatch.setattr(keyspace_module, "MAX_CACHED_BYTES", 0)
+    found = keyspace.create(SortedSet, 0, b"k")
+    found.take([(b"%d" % number, 1.0) for number in range(200)])
+    keyspace.give_way()
+    found.put(b"new", 2.0)
+    assert keyspace.for_change(0, b"k") is found
+    assert keyspace.end_turn() is None
+    assert data.read(lambda txn: list(faults(txn))) == []
+    again = keyspace.for_change(0, b"k")
+    assert isinstance(again, SortedSet) and again is not found and len(again) == 201
+    keyspace.end_turn()
+
+
+def test_turn_may_give_way_to_who_is_told_of_a_new_key(keyspace: Keyspace, data: Environment) -> None:
+    class Asking(KeyListener):
+        def added(self, database: int, name: bytes) -> None:
+            keyspace.give_way()
+
+    keyspace.news.tell(Asking())
+    keyspace.create(List, 0, b"list").push([b"x"], left=True)
+    keyspace.fail(RuntimeError("undone"))
+    assert keyspace.end_turn() is not None
     assert data.read(lambda txn: list(faults(txn))) == []
 
 
