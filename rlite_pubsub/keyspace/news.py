@@ -92,8 +92,8 @@ class News:
         self.stood.update(self.ready)
 
     def show_stood(self) -> None:
-        """Make clients that are blocked on such a key look again: the rest of the turn has failed, and with it what they
-        may have been told of the key."""
+        """Make clients that are blocked on such a key look again: the rest of the turn has failed, and with it what
+        some of them were answered."""
         stood, self.stood = self.stood, {}
         self.show(stood)
 
