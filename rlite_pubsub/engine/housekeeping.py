@@ -203,8 +203,8 @@ class Housekeeping(KeyListener):
                     return room.full
         except StoreHeld:
             return None  # the command meets it again, and waits
-        except StoreError as failure:
-            keyspace.fail(failure)
+        except Exception as failure:  # lmdb's own, too: what the turn has changed so far does not fit
+            keyspace.fail(failure)  # the command meets it again, and says so
         return None
 
     def _sweep(self) -> None:

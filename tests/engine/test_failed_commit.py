@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import lmdb
 import pytest
 from recorded_session import House
 
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.protocol.replies import Reply
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreError, StoreFull
 from rlite_pubsub.storage.turn import Turn
 
 OK = b"+OK\r\n"
@@ -133,3 +134,29 @@ def test_who_waits_behind_one_whose_answer_is_taken_back_is_served(
     assert first.heard().startswith(b"-MISCONF")
     assert second.heard() == b"*2\r\n$4\r\nlist\r\n$1\r\nx\r\n"
     assert writer.do("EXISTS", "list") == b":0\r\n"
+
+
+@pytest.mark.parametrize("limit", ["maxmemory", "store-quota"])
+def test_command_for_which_room_is_looked_for_is_refused_where_the_turn_does_not_fit(
+    house: House, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """Looking means writing what the turn has changed before, and the map may be full."""
+    session, other = house.session(), house.session()
+    session.do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+    if limit == "maxmemory":
+        session.do("CONFIG", "SET", "maxmemory", "100mb")
+    session.waiting.append([b"SET", b"k", b"v"])
+    session.resume()
+    if limit == "store-quota":
+        monkeypatch.setattr(house.data.room, "full", StoreFull(house.data.path, 1 << 20))
+
+    def settle() -> None:
+        monkeypatch.undo()
+        raise lmdb.MapFullError("of this test")
+
+    monkeypatch.setattr(house.engine.keyspace, "settle", settle)
+    other.waiting += [[b"SET", b"j", b"v"]]
+    other.resume()
+    assert other.heard().startswith(b"-OOM")
+    assert session.heard().startswith(b"-OOM")
+    assert session.do("MGET", "k", "j") == b"*2\r\n$-1\r\n$-1\r\n"

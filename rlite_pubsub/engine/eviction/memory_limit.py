@@ -20,7 +20,7 @@ from rlite_pubsub.engine.key_places import keys_of
 from rlite_pubsub.keyspace.databases import Databases
 from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.storage.commons import replica_stream
-from rlite_pubsub.storage.errors import StoreError, StoreHeld
+from rlite_pubsub.storage.errors import StoreHeld
 from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.room import EMPTY_BYTES, data_bytes
 
@@ -143,8 +143,8 @@ class MemoryLimit:
                     return True
         except StoreHeld:
             return True  # the command meets it again, and waits
-        except StoreError as failure:
-            keyspace.fail(failure)
+        except Exception as failure:  # lmdb's own, too: what the turn has changed so far does not fit
+            keyspace.fail(failure)  # the command meets it again, and says so
             return True
         self._count_excess(self._clock())
         return False
