@@ -223,7 +223,7 @@ class Environment:
         """Open a transaction that stays open until `end`: a turn's, see turn.py."""
         shared = self.shared
         if shared is not None:
-            if (txn := shared.open) is not None and turn is shared.turn:
+            if (txn := shared.txn) is not None and turn is shared.turn:
                 self.handle.turns[get_ident()] = turn
                 turn.txn = txn
                 turn.writes = write
@@ -292,7 +292,7 @@ class Environment:
         handle, me = self.handle, get_ident()
         shared = self.shared
         if shared is not None:
-            if txn is shared.open:
+            if txn is shared.txn:
                 may_share = self.durability != "always" and not handle.gate.owner
                 if not turn.writes or (commit and shared.joins(may_share)):
                     turn.writes = False
@@ -383,7 +383,7 @@ class Environment:
         """Before somebody else's transaction: have committed what a loop's turns share. Raises StoreError."""
         if shared.is_owing:
             shared.pay()
-        if shared.open is not None:
+        if shared.txn is not None:
             if self.handle.turns.get(get_ident()) is shared:
                 shared.give_way()
             elif shared.count:
@@ -479,7 +479,7 @@ class Environment:
     def abandon(self, *, idle: bool) -> None:
         """Forget it in a forked child, where it is not open. The copy is closed if that cannot harm the parent."""
         pins = self.safety.abandon()
-        if self.shared is not None and self.shared.open is not None:
+        if self.shared is not None and self.shared.txn is not None:
             pins.append(self.shared.leave())
         self.shared = None
         self._stop_writing()

@@ -258,6 +258,13 @@ def test_a_reader_in_the_same_thread_sees_all(loop: Loop) -> None:
     assert loop.shared == 0
 
 
+def test_who_reads_along_between_two_turns_sees_all_and_ends_nothing(loop: Loop) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    assert loop.environment.read_along(lambda txn: txn.get(b"~2")) == b"value of ~2"
+    assert loop.shared == 1
+
+
 def test_a_reader_in_the_middle_of_a_turn_sees_all(loop: Loop) -> None:
     loop.put("~1")
     loop.put("~2")

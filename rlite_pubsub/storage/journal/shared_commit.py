@@ -89,7 +89,7 @@ class SharedCommit:
     ) -> None:
         """This process has the store to itself as long as the first of the `openings` is `alone`."""
         self.turn = turn
-        self.open: Txn | None = None
+        self.txn: Txn | None = None
         """The transaction, from the first turn on."""
         self.count = 0
         """How many turns are acknowledged, and in the journal alone."""
@@ -134,8 +134,8 @@ class SharedCommit:
         self._recorded = RecordedTransaction(txn)
         self._until = now + SHARED_S
         self._journal.begin(txn.id() - 1)
-        self.open = cast("Txn", self._recorded)
-        return self.open
+        self.txn = cast("Txn", self._recorded)
+        return self.txn
 
     def joins(self, may_share: bool) -> bool:
         """Write down what the turn has changed, if it shares its commit. Returns False if it must be committed now."""
@@ -179,7 +179,7 @@ class SharedCommit:
         """Return LMDB's own transaction, which is about to end, with all that shares it."""
         recorded = self._recorded
         assert recorded is not None
-        self._recorded = self.open = None
+        self._recorded = self.txn = None
         return recorded.txn
 
     def committed(self) -> None:
@@ -219,7 +219,7 @@ class SharedCommit:
 
     def give_way(self) -> None:
         """Commit now, between two turns. Raises StoreError."""
-        if self.open is None or self.turn.txn is not None:
+        if self.txn is None or self.turn.txn is not None:
             return
         was_ending, self._is_ending = self._is_ending, True
         try:
