@@ -3,6 +3,7 @@
 Laws, each a row of tests/protocol/test_glob.py, as are those below on classes:
 - A pattern that is not empty never matches the empty name, `*` included.
 - A backslash that ends the pattern stands for itself.
+- A pattern with more than 1,000 stars before its last byte matches nothing; stars in a row count as one.
 
 `matches` costs at most len(pattern) x len(name), whatever both are. A pattern falls at its stars into segments of fixed
 length. The first and the last have one place where they can be; each one between is sought once, leftmost, after
@@ -88,6 +89,9 @@ def fold(byte_set: int) -> int:
 Part = bytes | int
 
 _TOKEN = re.compile(rb"[^*?\[\\]+|\*+|\?+|\\.?|\[", re.DOTALL)
+
+_MOST_STARS = 1000
+"""Redis recurses at each star that does not end the pattern, and gives up at this depth."""
 
 # An anchor found in the wrong place this often is no clue: seek by sets of positions instead, whose cost is bounded.
 _ANCHOR_TRIES = 8
@@ -204,7 +208,8 @@ class Glob:
         # The lengths of names that can match. Redis never enters its loop for an empty name: `*` needs a byte.
         self.shortest = max(sum(map(len, segments)), 1 if pattern else 0)
         self.longest = sys.maxsize if len(segments) > 1 else self.shortest
-        if any(0 in segment.parts for segment in segments if isinstance(segment, Segment)):
+        stars = len(segments) - 1 - (len(segments) > 1 and not tail)
+        if stars > _MOST_STARS or any(0 in segment.parts for segment in segments if isinstance(segment, Segment)):
             self.longest = -1
         self.literal_prefix = head if isinstance(head, bytes) else _literal(head.parts[0])
         end = tail if len(segments) > 1 else head
@@ -216,7 +221,7 @@ class Glob:
 
     @property
     def impossible(self) -> bool:
-        """No name can match: the pattern holds an empty class."""
+        """No name can match: the pattern has an empty class or too many stars."""
         return self.longest < self.shortest
 
     @property
