@@ -104,7 +104,7 @@ def test_collections_answer_and_tell_what_redis_does(
         server.client().config_set("notify-keyspace-events", "")
 
 
-@pytest.mark.parametrize("at_once", [1, 40])
+@pytest.mark.parametrize("at_once", [1, 40, 500])
 def test_hyperloglogs_are_the_same_bytes_all_the_way_until_they_are_dense(
     ours: SocketServer, theirs: SocketServer, at_once: int
 ) -> None:
@@ -116,3 +116,34 @@ def test_hyperloglogs_are_the_same_bytes_all_the_way_until_they_are_dense(
         assert mine.get("p") == yours.get("p")
     assert mine.execute_command("PFDEBUG", "ENCODING", "p") == b"dense"
     assert mine.pfcount("p") == yours.pfcount("p")
+
+
+def test_merged_hyperloglogs_are_the_same_bytes(ours: SocketServer, theirs: SocketServer) -> None:
+    luck = random.Random(3)
+    clients = ours.client(), theirs.client()
+    for size in (10, 300, 300, 300, 1200, 1200, 5000, 0):
+        elements = [b"%d" % luck.getrandbits(60) for _ in range(size)]
+        for name in ("other", "merged"):
+            for client in clients:
+                if name == "other":
+                    client.delete(name)
+                    client.pfadd(name, *elements)
+                else:
+                    client.pfmerge(name, "other")
+            mine, yours = (client.get(name) for client in clients)
+            assert mine == yours, (size, name)
+
+
+def test_registers_that_no_elements_lead_to_are_counted_as_redis_counts_them(
+    ours: SocketServer, theirs: SocketServer, protocol: int
+) -> None:
+    wires = [server.wire(protocol) for server in (ours, theirs)]
+    head = b"HYLL" + bytes(11) + b"\x80"
+    luck = random.Random(4)
+    bodies = [(value | value << 6 | value << 12 | value << 18).to_bytes(3, "little") * 4096 for value in range(64)]
+    bodies += [bytes((value,)) * 12288 for value in luck.sample(range(256), 30)]
+    bodies += [luck.randbytes(12288) for _ in range(20)]
+    for body in bodies:
+        for words in ([b"SET", b"p", head + body], [b"PFCOUNT", b"p"], [b"PFCOUNT", b"p", b"q"], [b"GET", b"p"]):
+            mine, yours = (wire.ask(*words) for wire in wires)
+            assert mine == yours, (words[:2], body[:3])

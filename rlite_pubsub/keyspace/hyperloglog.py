@@ -21,7 +21,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
-from operator import or_
 from typing import Final
 
 REGISTERS: Final = 1 << 14
@@ -37,6 +36,7 @@ _HASH_BITS: Final = 64 - _INDEX_BITS
 _SEED: Final = 0xADC83B19
 _MIX: Final = 0xC6A4A7935BD1E995
 _MASK: Final = (1 << 64) - 1
+_BEYOND: Final = -(1 << 63)
 _ALPHA: Final = 0.721347520444481703680
 _XZERO, _VALUE = 0x40, 0x80
 _MOST_IN_SPARSE: Final = 32
@@ -85,18 +85,77 @@ def last_count(hll: bytearray) -> int | None:
 
 
 def note_count(hll: bytearray, count: int) -> None:
-    hll[_COUNT_AT:HEAD_BYTES] = count.to_bytes(8, "little")
+    hll[_COUNT_AT:HEAD_BYTES] = (count & _MASK).to_bytes(8, "little")
 
 
 # -- adding
 
 
-def add(hll: bytearray, element: bytes, most_bytes: int) -> bool:
+class Places:
+    """Where some sequences of a sparse one stand: a search begins at the nearest. True as long as nobody else changes
+    the HyperLogLog."""
+
+    __slots__ = ("_ats", "_befores", "_firsts")
+
+    def __init__(self) -> None:
+        self._firsts, self._ats, self._befores = [0], [HEAD_BYTES], [-1]
+
+    def find(self, hll: bytearray, index: int) -> tuple[int, int, int, int, int]:
+        """Return where the sequence of a register stands: (the one before it, or -1; itself; its first register, how
+        many it has; bytes it takes). Raises Corrupted."""
+        nth = bisect_right(self._firsts, index) - 1
+        first, before, known = self._firsts[nth], self._befores[nth], self._ats[nth]
+        for piece in _PIECES.finditer(hll, known):
+            at, end = piece.span()
+            if at - known >= _APART:
+                nth, known = nth + 1, at
+                self._firsts.insert(nth, first)
+                self._ats.insert(nth, at)
+                self._befores.insert(nth, before)
+            if hll[at] & 0xC0 == _XZERO:
+                span = ((hll[at] & 63) << 8 | hll[at + 1]) + 1
+                if index < first + span:
+                    return before, at, first, span, 2
+                first += span
+                before = at
+                continue
+            spans = hll[at:end].translate(_SPANS)
+            span = sum(spans)
+            if index < first + span:
+                ends = list(accumulate(spans))
+                nth = bisect_right(ends, index - first)
+                return (at + nth - 1 if nth else before), at + nth, first + (ends[nth - 1] if nth else 0), spans[nth], 1
+            first += span
+            before = end - 1
+        raise Corrupted
+
+    def move(self, start: int, added: int) -> None:
+        """The sequences behind `start` have changed, and all that follows stands so many bytes later."""
+        low = bisect_right(self._ats, start)
+        high = bisect_right(self._ats, start + _TOUCHED, low)
+        del self._firsts[low:high], self._ats[low:high], self._befores[low:high]
+        if added:
+            self._ats[low:] = [at + added for at in self._ats[low:]]
+            self._befores[low:] = [at + added for at in self._befores[low:]]
+
+
+def add(hll: bytearray, element: bytes, most_bytes: int, places: Places) -> bool:
     """Add an element; return whether that changed anything. Raises Corrupted."""
     hashed = _hash(element)
     index = hashed & (REGISTERS - 1)
     rest = hashed >> _INDEX_BITS | 1 << _HASH_BITS
-    return raise_register(hll, index, (rest & -rest).bit_length(), most_bytes)
+    return _raise_register(hll, index, (rest & -rest).bit_length(), most_bytes, places)
+
+
+def raise_all(hll: bytearray, held: bytearray, most_bytes: int) -> None:
+    """Raise each register to at least what `held` has for it. Raises Corrupted."""
+    places = Places()
+    for index in range(REGISTERS):
+        if hll[_ENCODING_AT] == DENSE:
+            hll[HEAD_BYTES:] = _packed(highest(registers(hll), held))
+            return
+        if held[index]:
+            _raise_register(hll, index, held[index], most_bytes, places)
 
 
 def _hash(data: bytes) -> int:
@@ -113,12 +172,12 @@ def _hash(data: bytes) -> int:
     return hashed ^ hashed >> 47
 
 
-def raise_register(hll: bytearray, index: int, value: int, most_bytes: int) -> bool:
+def _raise_register(hll: bytearray, index: int, value: int, most_bytes: int, places: Places) -> bool:
     """Raise a register to at least this value; return whether it was less. Raises Corrupted."""
     if hll[_ENCODING_AT] == DENSE:
         return _raise_dense(hll, index, value)
     if value <= _MOST_IN_SPARSE:
-        changed = _raise_sparse(hll, index, value, most_bytes)
+        changed = _raise_sparse(hll, index, value, most_bytes, places)
         if changed is not None:
             return changed
     to_dense(hll)
@@ -135,9 +194,9 @@ def _raise_dense(hll: bytearray, index: int, value: int) -> bool:
     return True
 
 
-def _raise_sparse(hll: bytearray, index: int, value: int, most_bytes: int) -> bool | None:
+def _raise_sparse(hll: bytearray, index: int, value: int, most_bytes: int, places: Places) -> bool | None:
     """Raise a register of a sparse one; return None if it would become too large."""
-    before, at, first, span, size = _locate(hll, index)
+    before, at, first, span, size = places.find(hll, index)
     code, end = hll[at], len(hll)
     here = (code >> 2 & 31) + 1 if code & _VALUE else 0
     if here >= value:
@@ -156,36 +215,17 @@ def _raise_sparse(hll: bytearray, index: int, value: int, most_bytes: int) -> bo
         if added > 0 and end + added > most_bytes:
             return None
         hll[at : at + size] = pieces
-    _join(hll, before if before >= 0 else HEAD_BYTES)
+    start = before if before >= 0 else HEAD_BYTES
+    _join(hll, start)
+    places.move(start, len(hll) - end)
     make_stale(hll)
     return True
 
 
-def _locate(hll: bytearray, index: int) -> tuple[int, int, int, int, int]:
-    """Return where the sequence of a register stands: (the one before it, or -1; itself; its first register, how many
-    it has; bytes it takes). Raises Corrupted."""
-    before, first = -1, 0
-    for piece in _PIECES.finditer(hll, HEAD_BYTES):
-        at, end = piece.span()
-        if hll[at] & 0xC0 == _XZERO:
-            span = ((hll[at] & 63) << 8 | hll[at + 1]) + 1
-            if index < first + span:
-                return before, at, first, span, 2
-            first += span
-            before = at
-            continue
-        spans = hll[at:end].translate(_SPANS)
-        span = sum(spans)
-        if index < first + span:
-            ends = list(accumulate(spans))
-            nth = bisect_right(ends, index - first)
-            return (at + nth - 1 if nth else before), at + nth, first + (ends[nth - 1] if nth else 0), spans[nth], 1
-        first += span
-        before = end - 1
-    raise Corrupted
-
-
-_PIECES: Final = re.compile(rb"[\x40-\x7f].|[^\x40-\x7f]+", re.DOTALL)
+_APART: Final = 64
+_TOUCHED: Final = 24
+"""More than a sequence, what takes its place and those that are joined can have, in bytes."""
+_PIECES: Final = re.compile(rb"[\x40-\x7f].|[^\x40-\x7f]{1,%d}" % _APART, re.DOTALL)
 """Many registers that are 0, or sequences of one byte each."""
 _SPANS: Final = bytes([(byte & 3 if byte & _VALUE else byte & 63) + 1 for byte in range(256)])
 
@@ -253,8 +293,8 @@ def registers(hll: bytearray) -> bytearray:
     low, middle, high = hll[HEAD_BYTES::3], hll[HEAD_BYTES + 1 :: 3], hll[HEAD_BYTES + 2 :: 3]
     found = bytearray(REGISTERS)
     found[0::4] = low.translate(_LOW_6)
-    found[1::4] = bytes(map(or_, low.translate(_HIGH_2), middle.translate(_LOW_4_UP)))
-    found[2::4] = bytes(map(or_, middle.translate(_HIGH_4), high.translate(_LOW_2_UP)))
+    found[1::4] = _or(low.translate(_HIGH_2), middle.translate(_LOW_4_UP))
+    found[2::4] = _or(middle.translate(_HIGH_4), high.translate(_LOW_2_UP))
     found[3::4] = high.translate(_HIGH_6)
     return found
 
@@ -274,26 +314,56 @@ def to_dense(hll: bytearray) -> bool:
     """Make it dense; return whether it was not. Raises Corrupted."""
     if hll[_ENCODING_AT] == DENSE:
         return False
-    found = registers(hll)
-    first, second, third, fourth = found[::4], found[1::4], found[2::4], found[3::4]
-    packed = bytearray(_DENSE_BYTES - HEAD_BYTES)
-    packed[0::3] = bytes(map(or_, first, second.translate(_TO_HIGH_2)))
-    packed[1::3] = bytes(map(or_, second.translate(_HIGH_6), third.translate(_TO_HIGH_4)))
-    packed[2::3] = bytes(map(or_, third.translate(_HIGH_4), fourth.translate(_TO_HIGH_6)))
-    hll[HEAD_BYTES:] = packed
+    hll[HEAD_BYTES:] = _packed(registers(hll))
     hll[_ENCODING_AT] = DENSE
     return True
 
 
+def _packed(held: bytearray) -> bytearray:
+    """Return the registers of a dense one."""
+    first, second, third, fourth = held[::4], held[1::4], held[2::4], held[3::4]
+    packed = bytearray(_DENSE_BYTES - HEAD_BYTES)
+    packed[0::3] = _or(first, second.translate(_TO_HIGH_2))
+    packed[1::3] = _or(second.translate(_HIGH_6), third.translate(_TO_HIGH_4))
+    packed[2::3] = _or(third.translate(_HIGH_4), fourth.translate(_TO_HIGH_6))
+    return packed
+
+
+def _or(one: bytearray, other: bytearray) -> bytes:
+    """Of two of the same length."""
+    return (int.from_bytes(one, "little") | int.from_bytes(other, "little")).to_bytes(len(one), "little")
+
+
+def highest(one: bytearray, other: bytearray) -> bytearray:
+    """Return the higher of each two registers."""
+    # All at once, as one large number: where `one` is not less, the subtraction leaves the byte's highest bit.
+    a, b = int.from_bytes(one, "little"), int.from_bytes(other, "little")
+    tops = ((a | _TOPS) - b) & _TOPS
+    mask = tops - (tops >> 7)
+    return bytearray((b ^ (a ^ b) & mask).to_bytes(REGISTERS, "little"))
+
+
+_TOPS: Final = int.from_bytes(b"\x80" * REGISTERS, "little")
+
+
 def count(held: bytearray) -> int:
-    """Estimate how many different elements led to these registers, with Ertl's method, arXiv:1702.01284."""
-    amounts = [held.count(value) for value in range(64)]
+    """Estimate how many different elements led to these registers, with Ertl's method, arXiv:1702.01284. Registers that
+    no elements can lead to may count more than 63 bits hold: that is the lowest number of 64 bits, as C rounds it."""
+    amounts = []
+    for value in range(_HASH_BITS + 2):
+        rest = held.translate(None, bytes((value,)))
+        amounts.append(len(held) - len(rest))
+        held = rest
     estimate = REGISTERS * _tau((REGISTERS - amounts[_HASH_BITS + 1]) / REGISTERS)
     for value in range(_HASH_BITS, 0, -1):
         estimate += amounts[value]
         estimate *= 0.5
     estimate += REGISTERS * _sigma(amounts[0] / REGISTERS)
-    return math.floor(_ALPHA * REGISTERS * REGISTERS / estimate + 0.5)
+    if estimate == 0:
+        return _BEYOND
+    counted = _ALPHA * REGISTERS * REGISTERS / estimate
+    whole = math.floor(counted)
+    return whole + (counted - whole >= 0.5) if counted < -_BEYOND else _BEYOND
 
 
 def _sigma(x: float) -> float:

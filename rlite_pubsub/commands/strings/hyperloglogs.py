@@ -8,7 +8,7 @@ from rlite_pubsub.engine.arguments.lookup import find_text, keyspace_of, text_fo
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace import hyperloglog
-from rlite_pubsub.keyspace.hyperloglog import DENSE, REGISTERS, SPARSE, Corrupted, NotAHyperLogLog
+from rlite_pubsub.keyspace.hyperloglog import DENSE, REGISTERS, SPARSE, Corrupted, NotAHyperLogLog, Places
 from rlite_pubsub.keyspace.records import RAW, Text
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import OK, Reply, Status
@@ -40,12 +40,12 @@ def pfadd(session: CommandSession, args: list[bytes]) -> Reply:
     text = text_for_change(session, args[1])
     hll = _opened(text) or hyperloglog.new()
     changed = text is None
-    most_bytes = _most_bytes(session)
-    for element in args[2:]:
-        try:
-            changed |= hyperloglog.add(hll, element, most_bytes)
-        except Corrupted:
-            raise CommandError(_CORRUPTED) from None
+    most_bytes, places = _most_bytes(session), Places()
+    try:
+        for element in args[2:]:
+            changed |= hyperloglog.add(hll, element, most_bytes, places)
+    except Corrupted:
+        raise CommandError(_CORRUPTED) from None
     if changed:
         hyperloglog.make_stale(hll)
         _put(session, args[1], text, hll)
@@ -129,10 +129,7 @@ def pfmerge(session: CommandSession, args: list[bytes]) -> Reply:
     hll = _opened(text) or hyperloglog.new()
     if is_dense:
         hyperloglog.to_dense(hll)
-    most_bytes = _most_bytes(session)
-    for index, value in enumerate(held):
-        if value:
-            hyperloglog.raise_register(hll, index, value, most_bytes)
+    hyperloglog.raise_all(hll, held, _most_bytes(session))
     hyperloglog.make_stale(hll)
     _put(session, args[1], text, hll)
     session.engine.notifications.tell("$", b"pfadd", session.db, args[1])
@@ -188,15 +185,15 @@ def pfdebug(session: CommandSession, args: list[bytes]) -> Reply:
     doc_flags=("syscmd",),
 )
 def pfselftest(session: CommandSession, args: list[bytes]) -> Reply:
-    most_bytes = _most_bytes(session)
+    most_bytes, places = _most_bytes(session), Places()
     sparse, dense = hyperloglog.new(), hyperloglog.new()
     hyperloglog.to_dense(dense)
     seed = random.getrandbits(64)
     checkpoint = 1
     for number in range(1, _MOST_TESTED + 1):
         element = (number ^ seed).to_bytes(8, "little")
-        hyperloglog.add(sparse, element, most_bytes)
-        hyperloglog.add(dense, element, most_bytes)
+        hyperloglog.add(sparse, element, most_bytes, places)
+        hyperloglog.add(dense, element, most_bytes, places)
         if number == checkpoint:
             _check(sparse, dense, number, number < most_bytes // 2)
             checkpoint *= 10
@@ -245,7 +242,7 @@ def _union(session: CommandSession, keys: list[bytes]) -> tuple[bytearray, bool]
         hll = _opened(find_text(session, key))
         if hll is not None:
             is_dense |= hyperloglog.encoding(hll) == DENSE
-            held = bytearray(map(max, held, _registers(hll)))
+            held = hyperloglog.highest(held, _registers(hll))
     return held, is_dense
 
 
