@@ -3,6 +3,21 @@
 from __future__ import annotations
 
 BY_THEMSELVES = r"""
+return {unpack({1,2,3}, 0, 2147483647)}
+return {unpack({1,2,3}, -2, 2147483647)}
+return {unpack({1,2,3}, -2147483648, -2)}
+return {unpack({1,2,3}, -1, -2), unpack({1,2,3}, 1, 2), unpack({1,2,3})}
+return {select('#', unpack({1,2,3}, -2147483648, -2147483646)), select('#', unpack({}, 1, 7000))}
+return {select('#', unpack({1,2,3}, 1, 4294967298)), select('#', unpack({}, '1', '3')), select('#', unpack({}, 0/0, 2))}
+return {pcall(unpack, {}, '-1', 2147483646)}
+return {pcall(unpack, {}, 1, 100000)}
+return (unpack(3))
+return (unpack())
+return (unpack({}, 'x'))
+return (unpack({}, 1, {}))
+return {select('#', pcall(function() end)), select('#', pcall(function() return nil, nil end))}
+return {#string.rep('x', 2^31), #string.rep('x', 2^32 + 3), #string.rep('x', '2.9')}
+return {load(function() return nil end, 'a\0b'), select(2, load(function() return '=' end, 7))}
 return 1e15
 return 1e300
 return -1e300

@@ -29,7 +29,7 @@ local tonumber, tostring, type, unpack, xpcall = tonumber, tostring, type, unpac
 local assert, collectgarbage, gcinfo, original = assert, collectgarbage, gcinfo, _G
 local string, table, math, coroutine, os = string, table, math, coroutine, os
 local byte, find, format, gsub, lower = string.byte, string.find, string.format, string.gsub, string.lower
-local rep, sub = string.rep, string.sub
+local match, rep, sub = string.match, string.rep, string.sub
 local concat, floor, clock = table.concat, math.floor, os.clock
 local getinfo, sethook = debug.getinfo, debug.sethook
 
@@ -56,6 +56,16 @@ end
 local function is_string(value)  -- as lua_isstring
   local kind = type(value)
   return kind == "string" or kind == "number"
+end
+
+local function whole_number(value)
+  -- As C makes an int of it; nil if it is not a number.
+  local number = tonumber(value)
+  if number == nil or number ~= number or number >= 2 ^ 63 or number < -2 ^ 63 then
+    return number and 0
+  end
+  number = (number < 0 and -floor(-number) or floor(number)) % 4294967296
+  return number < 2147483648 and number or number - 4294967296
 end
 
 setfenv(1, environment)  -- what is made from here on has nothing of its own
@@ -111,13 +121,14 @@ local function raise(text)
   error({err = "ERR " .. text}, 0)
 end
 
-local function caught(is_well, failure, ...)
+local function caught(is_well, ...)
   if is_well then
-    return true, failure, ...
+    return true, ...
   end
   if killed then
     error(KILLED, 0)
   end
+  local failure = ...
   if type(failure) == "table" then
     local text = failure.err
     if is_string(text) then
@@ -231,7 +242,28 @@ function tables.getn(...)
   return getn(backing[...] or ...)
 end
 
+function globals.unpack(...)
+  local list, first, last = ...
+  if (first ~= nil or last ~= nil) and type(list) == "table" then
+    first, last = whole_number(first == nil and 1 or first), whole_number(last == nil and #list or last)
+    if first ~= nil and last ~= nil and last - first >= 2147483647 then
+      error("too many results to unpack", 2)  -- Lua's own counts beyond what an int can hold, and ends the process
+    end
+  end
+  return unpack(...)
+end
+
 -- -- loading
+
+-- Lua does not keep the chunk's name while it asks `load`'s reader for more, and would go on with memory that it has
+-- freed. So the name is always one that is held here: with nothing behind a NUL, because Lua would make a copy up to it.
+
+local function held_name(name)
+  if name == nil then
+    return "=(load)"
+  end
+  return type(name) == "string" and match(name, "^%Z*") or name
+end
 
 local function in_environment(made, ...)
   if made ~= nil then
@@ -266,7 +298,7 @@ function globals.load(...)
       end
     end
     return piece
-  end, name))
+  end, held_name(name)))
 end
 
 function globals.collectgarbage(what, ...)
@@ -337,7 +369,7 @@ end
 function texts.rep(...)
   local text, count = ...
   if is_string(text) and is_string(count) and tonumber(count) ~= nil then
-    local size, times = #tostring(text), tonumber(count)
+    local size, times = #tostring(text), whole_number(count)
     if size == 0 or times < 1 then
       return ""
     elseif size * times > max_made_bytes then
@@ -350,7 +382,7 @@ end
 -- Lua 5.1 calls itself, in C, for each item of a pattern that may be repeated or captured: a long one is the end of
 -- the process's stack, and of the process.
 local LONGEST_PATTERN = 4000
-local gmatch, match = string.gmatch, string.match
+local gmatch = string.gmatch
 
 local function check_pattern(pattern)
   if type(pattern) == "string" and #pattern > LONGEST_PATTERN and find(pattern, "[-?*+()]") then
@@ -918,7 +950,7 @@ end
 
 for name, value in pairs({
   assert = assert, error = error, gcinfo = gcinfo, ipairs = ipairs, rawequal = rawequal, select = select,
-  tonumber = tonumber, tostring = tostring, type = type, unpack = unpack, _VERSION = original._VERSION,
+  tonumber = tonumber, tostring = tostring, type = type, _VERSION = original._VERSION,
 }) do
   globals[name] = value
 end
