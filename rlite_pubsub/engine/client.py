@@ -51,7 +51,6 @@ class Client(Session):
     """A session with the choices that commands make."""
 
     __slots__ = (
-        "authenticated",
         "blocked",
         "cas_broken",
         "connected_at",

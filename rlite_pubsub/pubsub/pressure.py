@@ -22,6 +22,9 @@ log: Final = logging.getLogger("rlite_pubsub")
 FIXED_BUFFER_BYTES: Final = 16 * 1024
 """Of what one turn says to a client, so much does not count: Redis has it in a buffer that its limits leave out."""
 
+MAX_UNAUTHENTICATED_BYTES: Final = 1024
+"""Who may only log in gets no more than short errors: whoever does not take those is cut off (CVE-2025-21605)."""
+
 _NO_LIMIT: Final = 1 << 60
 """More bytes than there are, and yet a number of the machine's."""
 
@@ -101,6 +104,7 @@ class Reader(Protocol):
     protocol: int
     closing: bool
     """It is closed once its peer has taken all."""
+    authenticated: bool
 
     @property
     def feed(self) -> WeighedFeed | None: ...
@@ -252,6 +256,9 @@ class Pressure:
 
     def _check(self, reader: Reader, backlog: Backlog) -> None:
         limit = self._limits.pubsub if reader.holds_names else self._limits.normal
+        if not reader.authenticated and backlog.total_bytes > MAX_UNAUTHENTICATED_BYTES:
+            self._disconnect(reader, backlog.total_bytes)
+            return
         weight = self._weight(backlog) - _unweighed_bytes(reader)
         over_hard = limit.hard_bytes and weight >= limit.hard_bytes
         over_soft_s = backlog.soft_limit_s(0 < limit.soft_bytes <= weight, self._clock())

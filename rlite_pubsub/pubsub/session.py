@@ -37,8 +37,8 @@ class DurableFeed(Protocol):
 class Session:
     """A receiver of messages. What becomes of what is sent to it is its outbox's."""
 
-    __slots__ = ("__weakref__", "closing", "dirty", "feed", "follows", "hub", "id", "left_in_peace", "names", "outbox",
-                 "protocol", "said")  # fmt: skip
+    __slots__ = ("__weakref__", "authenticated", "closing", "dirty", "feed", "follows", "hub", "id", "left_in_peace",
+                 "names", "outbox", "protocol", "said")  # fmt: skip
 
     def __init__(self, id: int, hub: Hub, outbox: Outbox | None = None) -> None:
         """Without an outbox of its own it takes what is sent by itself: `flush`."""
@@ -48,6 +48,7 @@ class Session:
         self.outbox = outbox if outbox is not None else Outbox()
         self.said = self.outbox.said  # this turn
         self.closing = False  # no command is executed any more; closed once the outbox is empty
+        self.authenticated = True  # has logged in, or nobody needs to
         self.dirty = False  # stands in hub.dirty
         self.left_in_peace = False  # its peer wants no more, and says that it is done with what it was sent
         self.feed: DurableFeed | None = None  # of the durable subscriber that it is attached to

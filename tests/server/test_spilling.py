@@ -289,6 +289,16 @@ def test_limit_of_normal_clients_is_not_that_of_subscribers(server: ServerProces
     assert info(watcher, "slow_subscribers_disconnected") == "1"
 
 
+def test_whoever_has_not_logged_in_and_takes_no_reply_is_cut_off(serve: Serve) -> None:
+    server = serve("--requirepass", "secret")
+    slow = server.connect(receive_buffer_bytes=SMALL_BUFFER)
+    with contextlib.suppress(OSError):
+        for _ in range(30):
+            slow.send(request("GET", "x") * 10_000)
+    assert slow.is_closed()
+    assert "closed for overcoming of output buffer limits" in server.log()
+
+
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_drop_oldest_tells_exactly_what_is_missing_and_keeps_the_order(serve: Serve, protocol: int) -> None:
     server = serve("--slow-subscriber-policy", "drop-oldest", "--client-output-buffer-limit", "pubsub 4mb 0 0")
