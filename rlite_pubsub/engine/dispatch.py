@@ -237,7 +237,7 @@ def _execute(session: CommandSession, args: list[bytes]) -> bool:
                 return False
             finally:
                 engine.tracked.executing = None
-            if keyspace.ready:
+            if keyspace.ready and engine.scripts.refusal is None:  # nobody is served in the midst of a script
                 engine.waiting.serve()
     if session.skip_replies and session.blocked is None:
         session.skip_replies >>= 1

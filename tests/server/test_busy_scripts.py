@@ -83,6 +83,22 @@ def test_a_script_that_has_written_is_ended_only_with_the_server(serve: Serve) -
         assert peer.do("EXISTS", "k") == 0
 
 
+def test_nobody_is_served_in_the_midst_of_a_script(serve: Serve) -> None:
+    server = serve("--lua-time-limit", "10", "--enable-debug-command", "yes")
+    with server.connect() as runner, server.connect() as other, server.connect() as waiter:
+        assert answer(runner, "DEBUG", "SET-DISABLE-DENY-SCRIPTS", 1) == "OK"  # it looks for another's name
+        waiter.send(request("BLPOP", "list", 0))
+        until(lambda: "blocked_clients:1" in answer(other, "INFO", "clients"), "the wait")
+        source = """redis.call('lpush', 'list', 'first')
+            repeat until string.find(redis.call('client', 'list'), 'enough')
+            return redis.call('lpush', 'list', 'second')"""
+        runner.send(request("EVAL", source, 0))
+        until(lambda: answer(other, "PING") == BUSY, "the script")
+        assert other.do("HELLO", 2, "SETNAME", "enough")
+        assert runner.replies(1) == [2]
+        assert waiter.replies(1) == [[b"list", b"second"]]
+
+
 @pytest.mark.parametrize("source", GREEDY)
 def test_greedy_scripts_fail_and_leave_nothing(serve: Serve, source: str) -> None:
     server = serve()
