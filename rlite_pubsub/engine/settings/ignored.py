@@ -104,6 +104,7 @@ KEPT: tuple[Directive, ...] = (
     yes_no("crash-log-enabled", "yes"),
     yes_no("crash-memcheck-enabled", "yes"),
     yes_no("use-exit-on-panic", "no", "hidden"),
+    yes_no("lua-enable-deprecated-api", "no", "hidden immutable"),
     yes_no("disable-thp", "yes", "immutable"),
     yes_no("cluster-allow-replica-migration", "yes"),
     yes_no("replica-announced", "yes"),
