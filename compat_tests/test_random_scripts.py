@@ -134,3 +134,44 @@ def test_random_scripts_answer_and_tell_what_redis_does(
             assert same_but_for_time(mine_times, yours_times), f"{mine_times!r} {yours_times!r} {said[-STATE_EVERY:]}"
     for server in servers:
         server.client().config_set("notify-keyspace-events", "")
+
+
+_OF_A_REPLICA = (
+    "return 'a'", "return redis.call('get', 'x')", "return redis.call('set', 'x', 1)", "#!lua\nreturn 1",
+    "#!lua flags=no-writes\nreturn 1", "#!lua flags=allow-stale\nreturn 1", "#!lua\nreturn redis.call('set', 'x', 1)",
+    "#!lua flags=allow-stale,no-writes\nreturn redis.call('get', 'x')",
+    "#!lua flags=no-writes\nreturn redis.call('get', 'x')",
+    "#!lua flags=no-writes,allow-stale\nreturn redis.pcall('set', 'x', 1)",
+    "#!lua flags=no-writes,allow-stale\nreturn redis.call('ping')",
+    "return redis.pcall('set', 'x', 1)", "return {pcall(redis.call, 'set', 'x', 1)}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("serves_stale_data", [b"yes", b"no"])
+def test_replicas_refuse_scripts_as_redis_does(
+    ours: SocketServer, theirs: SocketServer, protocol: int, serves_stale_data: bytes
+) -> None:
+    wires = pair(ours, theirs, protocol)
+    library = "#!lua name=test\n" + "\n".join(
+        f"redis.register_function{{function_name='f{number}', flags={{{flags}}}, callback=function() {code} end}}"
+        for number, (flags, code) in enumerate(
+            (flags, code)
+            for flags in ("", "'no-writes'", "'allow-stale'", "'no-writes', 'allow-stale'")
+            for code in ("return 1", "return redis.call('get', 'x')", "return redis.call('set', 'x', 1)")
+        )
+    )
+    for wire in wires:
+        wire.ask(b"FUNCTION", b"LOAD", b"REPLACE", library.encode())
+        assert wire.ask(b"CONFIG", b"SET", b"replica-serve-stale-data", serves_stale_data) == b"+OK\r\n"
+        assert wire.ask(b"REPLICAOF", b"127.0.0.1", b"1") == b"+OK\r\n"
+    try:
+        calls = [(name, source.encode()) for source in _OF_A_REPLICA for name in (b"EVAL", b"EVAL_RO")]
+        calls += [(name, b"f%d" % number) for number in range(12) for name in (b"FCALL", b"FCALL_RO")]
+        for name, called in calls:
+            mine, yours = (wire.ask(name, called, b"1", b"x") for wire in wires)
+            assert mine == yours, (name, called)
+    finally:
+        for wire in wires:
+            wire.ask(b"REPLICAOF", b"NO", b"ONE")
+            wire.ask(b"CONFIG", b"SET", b"replica-serve-stale-data", b"yes")
+            wire.ask(b"FUNCTION", b"FLUSH")

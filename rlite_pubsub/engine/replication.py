@@ -106,9 +106,22 @@ class Replication:
             and session.transaction is not None
             and any("stale" not in queued.flags for queued, _ in session.transaction.queue)
         )
-        if not self._settings["replica-serve-stale-data"] and not is_stale:
-            if self.is_followed_here and self.link != CONNECTED:
-                raise CommandError(errors.MASTER_DOWN)
+        if not is_stale and self.hides_stale_data:
+            raise CommandError(errors.MASTER_DOWN)
+
+    def check_script(self, session: Client, says_that_it_writes: bool, allows_stale: bool) -> None:
+        """Check that a replica may run such a script. Raises CommandError."""
+        if says_that_it_writes and self.refuses_writes_of(session):
+            raise CommandError(errors.READ_ONLY_REPLICA)
+        if not allows_stale and not session.obeys_master and self.hides_stale_data:
+            raise CommandError(errors.MASTER_DOWN)
+
+    @property
+    def hides_stale_data(self) -> bool:
+        """Whether the master is gone, and what it has said is not to be told without it."""
+        if self.master is None or self._settings["replica-serve-stale-data"]:
+            return False
+        return self.is_followed_here and self.link != CONNECTED
 
     def refuses_writes_of(self, session: Client) -> bool:
         """Return whether scripts of this session may write no keys."""

@@ -12,7 +12,8 @@ from rlite_pubsub.protocol.inline import split
 
 NO_WRITES: Final = b"no-writes"
 ALLOW_OOM: Final = b"allow-oom"
-FLAGS: Final = (NO_WRITES, ALLOW_OOM, b"allow-stale", b"no-cluster", b"allow-cross-slot-keys")
+ALLOW_STALE: Final = b"allow-stale"
+FLAGS: Final = (NO_WRITES, ALLOW_OOM, ALLOW_STALE, b"no-cluster", b"allow-cross-slot-keys")
 """The flags in a script's first line, and those of registered functions; as FUNCTION LIST shows them."""
 
 Flags = frozenset[bytes]

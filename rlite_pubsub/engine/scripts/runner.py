@@ -21,7 +21,7 @@ from mypy_extensions import i64
 
 from rlite_pubsub.engine.refusal import failed, unwritten
 from rlite_pubsub.engine.scripts.busy import is_over
-from rlite_pubsub.engine.scripts.cache import NO_WRITES, Flags, Program, Script, shebang
+from rlite_pubsub.engine.scripts.cache import ALLOW_STALE, NO_WRITES, Flags, Program, Script, shebang
 from rlite_pubsub.engine.scripts.conversions import NOT_HANDED, Conversion, Refusal, argument, flat, handed
 from rlite_pubsub.engine.scripts.crossing import Run
 from rlite_pubsub.engine.scripts.run import ScriptRun, ScriptSession, reply_of
@@ -173,6 +173,9 @@ class Runner:
         keyspace = engine.keyspace
         lack: bytes | None = None
         if not engine.plain:
+            flags = program.flags
+            says_that_it_writes = flags is not None and NO_WRITES not in flags
+            engine.replication.check_script(caller, says_that_it_writes, flags is not None and ALLOW_STALE in flags)
             lack = self._lack()
         if program.flags is not None:
             self._check_flags(program, program.flags, read_only, lack)
@@ -299,6 +302,8 @@ class Runner:
         engine = self._engine
         if not callee.is_allowed and not engine.scripts.all_commands:
             return self._rejected(command, b"ERR This Redis command is not allowed from script")
+        if not engine.plain and "stale" not in command.flags and engine.replication.hides_stale_data:
+            return self._rejected(command, b"ERR Can not execute the command on a stale replica")
         session = self._session
         if session.limits is not None:
             refusal = self._forbidden(run, command, words)
