@@ -287,6 +287,8 @@ def registers(hll: bytearray) -> bytearray:
         found = bytearray()
         for value, length, _ in runs(hll):
             found += bytes((value,)) * length
+            if len(found) > REGISTERS:  # before a large value grows a thousandfold
+                raise Corrupted
         if len(found) != REGISTERS:
             raise Corrupted
         return found
