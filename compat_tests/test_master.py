@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import pytest
 import redis
-from patience import until
+from patience import PATIENCE_S, until
 
 import rlite_pubsub
 from compat_tests import (
@@ -256,6 +256,27 @@ def test_what_other_processes_of_the_store_do_reaches_the_replica_in_order(
             assert beside.info("replication")["connected_slaves"] == 1
     finally:
         fellow.stop()
+
+
+def test_a_message_that_was_heard_in_another_process_reaches_the_replica_however_soon_its_publisher_dies(
+    tmp_path: Path, master: SocketServer, replica: SocketServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("RLITE_FAILPOINT", "publish-rung")
+        fellow = start_ours(tmp_path / "store")
+    follow(replica, master)
+    with master.client() as here, replica.client() as there, fellow.client() as beside:
+        heard = {server: server.pubsub() for server in (here, there)}
+        for pubsub in heard.values():
+            pubsub.subscribe("news")
+            assert pubsub.get_message(timeout=PATIENCE_S)
+        with pytest.raises(redis.ConnectionError):
+            beside.publish("news", "one")
+        here.publish("news", "two")
+        for pubsub in heard.values():
+            found = [pubsub.get_message(timeout=PATIENCE_S) for _ in range(2)]
+            assert [message["data"] for message in found if message] == [b"one", b"two"]
+    fellow.stop()
 
 
 def test_a_program_s_writes_reach_a_replica_that_comes_back_to_another_server(

@@ -67,7 +67,7 @@ def _publish(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
             route = publish_whole(hub, kind, args[1], tails)
             if route.address is not None or (session.in_script and route.receivers):
                 hub.postponed.append(route)
-        elif session.engine.keyspace.turn.writes and not session.obeys_master:
+        elif (session.engine.keyspace.turn.writes or session.engine.outgoing.is_on) and not session.obeys_master:
             route = publish_run(hub, kind, args[1], tails)
             if route.address is not None:
                 hub.postponed.append(route)
