@@ -338,6 +338,42 @@ def test_what_a_member_of_a_whole_gives_and_takes_its_replica_loses_and_has(tmp_
         whole.stop()
 
 
+def test_a_cold_topic_that_moves_between_members_is_whole_on_the_replica_of_who_has_it(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    whole = Ours(tmp_path, 2, *COLD)
+    replicas = [start_redis(tmp_path / f"redis{number}") for number in range(2)]
+    try:
+        with redis.RedisCluster(host="127.0.0.1", port=whole.ports[0]) as client:
+            holder = whole.ports.index(client.get_node_from_key("t").port)
+            pipe = client.pipeline()
+            for number in range(4000):
+                pipe.xadd("t", {"f": f"{number:0100}"})
+            ids = pipe.execute()
+            with whole.servers[holder].client(protocol=3) as mine:
+                until(lambda: mine.execute_command("TOPIC.INFO", "t")[b"cold-entries"] > 2500, "blocks")
+            client.xdel("t", ids[100], ids[800])
+            client.xtrim("t", maxlen=3990, approximate=False)
+            client.xgroup_create("t", "g", ids[20])
+            client.xreadgroup("g", "c", {"t": ">"}, count=50)
+            entries = client.xrange("t")
+            for server, replica in zip(whole.servers, replicas, strict=True):
+                follow(replica, server)
+            for target in (1 - holder, holder, 1 - holder):
+                shard("move", whole.addresses[0], whole.addresses[target], "t")
+                entries.append((client.xadd("t", {"f": "behind"}), {b"f": b"behind"}))
+                for server, replica in zip(whole.servers, replicas, strict=True):
+                    with server.client() as mine, replica.client() as yours:
+                        until(lambda: digest(mine) == digest(yours), "the same digest")  # noqa: B023
+                with replicas[target].client() as there, replicas[1 - target].client() as gave:
+                    assert there.xrange("t") == entries
+                    assert there.xpending("t", "g")["pending"] == 50
+                    assert gave.dbsize() == 0
+    finally:
+        for replica in replicas:
+            replica.stop()
+        whole.stop()
+
+
 # -- messages, libraries, and the stream's end
 
 
