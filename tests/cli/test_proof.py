@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis.exceptions import AskError, MovedError
 
 import rlite_pubsub
 from rlite_pubsub.cli.doctor import proof
+from rlite_pubsub.engine.shards.directory import Member, founded
+from rlite_pubsub.engine.shards.slots import slot_of
 from rlite_pubsub.storage import databases as kinds
+from rlite_pubsub.storage.commons import shard_rows
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys import garbage, key_records
 from rlite_pubsub.storage.keys.proof import owners
@@ -230,3 +234,30 @@ def test_rows_that_belong_to_nobody_are_found(folder: Path) -> None:
             store.data.write(lambda txn: txn.put(database + (10**9).to_bytes(8, "big") + bytes(28), bytes(40)))  # noqa: B023
     told = [fault for fault in found(folder) if "of number 1000000000, and no key of that kind has it" in fault]
     assert len(told) == len(garbage.OF_A_TOPIC)
+
+
+def test_keys_that_a_member_serves_no_longer_or_not_yet_are_read_like_all_others(tmp_path: Path) -> None:
+    """It was killed between giving slots and dropping their keys, or between taking keys and their slots."""
+    folder = tmp_path / "store"
+    with rlite_pubsub.Redis(folder) as client:
+        client.mset({"own": 1, "given": 2, "taken": 3})
+        client.rpush("{given}damaged", *range(2000))
+
+    def shard(txn: Txn) -> None:
+        me = Member(shard_rows.settle_member(txn) and (shard_rows.member(txn) or b""), b"127.0.0.1", 7000)
+        other = Member(b"f" * 40, b"127.0.0.1", 7001)
+        owners = {slot_of(b"own"): me, slot_of(b"given"): me, slot_of(b"taken"): other}
+        shard_rows.put_directory(txn, founded([me, other], owners).text)
+        shard_rows.put_leaving(txn, b'[[[%d],"%b"]]' % (slot_of(b"given"), other.id))
+
+    with Store.open(folder) as store:
+        store.data.write(shard)
+    with rlite_pubsub.Redis(folder) as client:
+        for key, redirect in (("given", AskError), ("taken", MovedError)):
+            with pytest.raises(redirect):
+                client.get(key)
+    assert found(folder) == []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proof, "payload_of", lambda record: 1 // (record.name != b"{given}damaged"))
+        (fault,) = found(folder)
+    assert "{given}damaged" in fault and "division" in fault

@@ -4,20 +4,21 @@ told as a fault."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from struct import error as StructError
 from typing import Any
 
-import redis
-
 import rlite_pubsub
+from rlite_pubsub.embedded.host import Host
 from rlite_pubsub.engine.functions.library import FunctionError, read_metadata
+from rlite_pubsub.engine.payloads import payload_of
 from rlite_pubsub.keyspace.topic import topic
 from rlite_pubsub.storage.cold import cold_blocks, cold_home
 from rlite_pubsub.storage.cold import proof as cold_proof
 from rlite_pubsub.storage.commons import function_libraries
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.groups import proof as group_proof
 from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.keys import proof as key_proof
@@ -122,10 +123,26 @@ def _of_libraries(store: Store) -> Iterator[str]:
 
 
 def _of_keys(folder: str, database: int) -> Iterator[str]:
-    """A dump has all that a key holds, of whatever type: so all of it is read and understood."""
-    with rlite_pubsub.Redis(folder, db=database) as client:
-        for key in client.scan_iter(count=1000):
+    """A dump has all that a key holds, of whatever type: so all of it is read and understood. A member of a sharded
+    store may have keys that it serves no longer, or not yet, because it was killed while they moved: they are read like
+    all others."""
+    with rlite_pubsub.Redis(folder, db=database) as client, closing(Host.open(folder)) as host:
+        session = host.begin_session()
+        keyspace = session.engine.keyspace
+        failures: list[Exception] = []
+
+        def dump(key: bytes) -> None:
             try:
-                client.dump(key)
-            except (redis.RedisError, StoreError, ValueError, LookupError) as failure:
-                yield f"key {key!r} of database {database}: {failure}"
+                record = keyspace.find(database, key)
+                if record is not None:
+                    payload_of(record)
+            except Exception as failure:  # whatever it meets is what the key's fault shows
+                failures.append(failure)
+
+        try:
+            for key in client.scan_iter(count=1000):
+                host.turn(partial(dump, key))
+                while failures:
+                    yield f"key {key!r} of database {database}: {failures.pop()}"
+        finally:
+            host.end_session(session)
