@@ -94,6 +94,10 @@ rlite_pubsub.keyspace.topic.nodes
 rlite_pubsub.keyspace.topic.stretch
 rlite_pubsub.keyspace.topic.topic
 rlite_pubsub.keyspace.topic.trimming
+rlite_pubsub.links.envelope
+rlite_pubsub.links.held
+rlite_pubsub.links.markers
+rlite_pubsub.links.switchboard
 rlite_pubsub.protocol.batch
 rlite_pubsub.protocol.encoder
 rlite_pubsub.protocol.parser

@@ -34,7 +34,7 @@ from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.waking import Timers
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.turn import end_turn
-from rlite_pubsub.pubsub.publish import publish_at_once
+from rlite_pubsub.pubsub.publish import publish_at_once, publish_elsewhere
 from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.commons import replica_stream, shared_settings
 from rlite_pubsub.storage.errors import StoreError, StoreRemoved
@@ -43,6 +43,7 @@ from rlite_pubsub.storage.store import Store
 if TYPE_CHECKING:
     from rlite_pubsub.embedded.service import Service
     from rlite_pubsub.embedded.session import EmbeddedSession
+    from rlite_pubsub.pubsub.kinds import Kind
     from rlite_pubsub.storage.environment import Txn
 
 log: Final = logging.getLogger("rlite_pubsub")
@@ -267,6 +268,49 @@ class Host:
                 self._end_turn()
             self._published_ns += perf_counter_ns() - start
             return route.receivers
+
+    def publish_runs(
+        self,
+        session: EmbeddedSession,
+        runs: list[tuple[Kind, bytes, list[bytes]]],
+        refused: Callable[[Exception], None],
+    ) -> int:
+        """Publish runs, each tail `<length>\\r\\n<payload>`, to other processes and to durable subscribers, as one
+        turn: not to the sessions here. Return how many of them, the first ones: those behind them must be published by
+        commands. `refused` is called if what this has published cannot be brought to others. Raises ConnectionError."""
+        start = perf_counter_ns()
+        if start >= self._place_due_ns:
+            self._check_place(start)
+        if self.store.routes.numbers[2] != self._commons_seen:
+            self._look_at_commons()
+        with self.lock:
+            if not self.is_open:
+                raise ConnectionError(CLOSED)
+            if not self.short_way or session.is_held or session.blocked is not None:
+                return 0
+            self._in_turn = True
+            hub, done = self.hub, 0
+            try:
+                hub.look_around()
+                for kind, name, tails in runs:
+                    route = hub.route(kind, name)
+                    if route.topic is not None:
+                        break
+                    publish_elsewhere(hub, route, tails)
+                    self._published += len(tails)
+                    done += 1
+            except StoreError as failure:  # the command meets it again, and answers it
+                log.debug("A run is not published the short way: %s", failure)
+            if self.owes_processes:
+                hub.on_failed_send(session, refused)
+            self._published_ns += perf_counter_ns() - start
+            self._end_turn()
+            return done
+
+    @property
+    def owes_processes(self) -> bool:
+        """True if something that was published is still to be brought to other processes: one of them is writing."""
+        return self.hub.post is not None and self.hub.post.is_due
 
     def _look_at_commons(self) -> None:
         """Other processes may have changed what all have in common: the users, whose rules hold for publishers too; or

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rlite_pubsub.links.failing import BREAKS, DOWN, RETRY_SECONDS, SIGN_SECONDS, SILENCE_SECONDS, UP
 from rlite_pubsub.links.markers import Came, MarkerReader, transaction
-from rlite_pubsub.links.outlet import Outlet
+from rlite_pubsub.links.outlet import Outlet, count_of
 from rlite_pubsub.links.target import SLOTS, slot_of
 from rlite_pubsub.pubsub.kinds import SHARDS
 
 if TYPE_CHECKING:
     from rlite_pubsub.links.envelope import Envelope
-    from rlite_pubsub.links.link_wire import LinkWire
+    from rlite_pubsub.links.link_wire import ServerWire
     from rlite_pubsub.links.naming import Figures, Naming
     from rlite_pubsub.links.target import Address, Target
 
@@ -34,7 +34,7 @@ _MISPLACED: Final = ("MOVED", "EXECABORT", "CLUSTERDOWN", "TRYAGAIN", "READONLY"
 class _Node:
     """A node and what is heard there."""
 
-    def __init__(self, hearing: MarkerReader, wire: LinkWire) -> None:
+    def __init__(self, hearing: MarkerReader, wire: ServerWire) -> None:
         self.hearing = hearing
         self.wire = wire
 
@@ -62,7 +62,7 @@ class ClusterShards:
         self._wanted: frozenset[bytes] = frozenset()
         self._owners: dict[int, Address] = {}
         self._nodes: dict[Address, _Node] = {}
-        self._speaking: dict[Address, LinkWire] = {}
+        self._speaking: dict[Address, ServerWire] = {}
         self._news = asyncio.Event()
         self._asking = asyncio.Lock()  # one at a time asks who has which slot, or opens a wire to speak
         self._markers = _marker_names()
@@ -101,10 +101,10 @@ class ClusterShards:
             self._nodes.clear()
             self._speaking.clear()
 
-    def _wires(self) -> list[LinkWire]:
+    def _wires(self) -> list[ServerWire]:
         return [node.wire for node in self._nodes.values()] + list(self._speaking.values())
 
-    async def _close(self, wire: LinkWire) -> None:
+    async def _close(self, wire: ServerWire) -> None:
         self._bytes_in += wire.stream.bytes_in
         self._bytes_out += wire.stream.bytes_out
         await wire.close()
@@ -204,41 +204,39 @@ class ClusterShards:
 
     async def _write(self, batch: list[Envelope]) -> None:
         by_slot: dict[int, list[Envelope]] = {}
-        for message in batch:
-            by_slot.setdefault(slot_of(self._naming.there(message.channel)), []).append(message)
-        await asyncio.gather(*(self._say(slot, messages) for slot, messages in by_slot.items()))
+        for messages in batch:
+            by_slot.setdefault(slot_of(self._naming.there(messages.channel)), []).append(messages)
+        await asyncio.gather(*(self._say(slot, part) for slot, part in by_slot.items()))
 
     async def _say(self, slot: int, batch: list[Envelope]) -> None:
         """Publish at the slot's present owner; a batch refused because the slot has moved is tried again there."""
-        there = [
-            message._replace(channel=self._naming.there(message.channel), payload=b"") for message in batch
-        ]
-        requests = transaction(self._markers[slot], there, batch)
+        there = [messages._replace(channel=self._naming.there(messages.channel)) for messages in batch]
+        requests, count = transaction(self._markers[slot], there)
         for attempt in range(_MOST_ATTEMPTS):
-            wire: LinkWire | None = None
+            wire: ServerWire | None = None
             try:
                 wire = await self._speaker(slot)
                 async with asyncio.timeout(SILENCE_SECONDS):
-                    replies = await wire.send(requests)
+                    replies = await wire.send_packed(requests, count)
             except (*BREAKS, KeyError) as failure:
                 log.debug("A slot's node can't be reached: %s", failure)
                 if wire is not None:
                     wire.ended.cancel()
-                    self._figures.dropped += len(batch)  # whether it was said, nobody knows: not twice
+                    self._figures.dropped += count_of(batch)  # whether it was said, nobody knows: not twice
                     return
             else:
                 refusal = next((each for each in replies if isinstance(each, Exception)), None)
                 if refusal is None:
-                    self._figures.messages_out += len(batch)
+                    self._figures.messages_out += count_of(batch)
                     return
                 if not str(refusal).startswith(_MISPLACED):
-                    self._figures.refused += len(batch)
+                    self._figures.refused += count_of(batch)
                     return
             self._owners = {}
             await asyncio.sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
-        self._figures.dropped += len(batch)
+        self._figures.dropped += count_of(batch)
 
-    async def _speaker(self, slot: int) -> LinkWire:
+    async def _speaker(self, slot: int) -> ServerWire:
         """Raises KeyError where nobody has the slot."""
         async with self._asking:
             if not self._owners:

@@ -14,10 +14,11 @@ from rlite_pubsub.links import envelope
 from rlite_pubsub.links.definition import Definition
 from rlite_pubsub.links.envelope import BadFrame
 from rlite_pubsub.links.failing import BREAKS, SILENCE_SECONDS
+from rlite_pubsub.links.here_port import HerePort
 from rlite_pubsub.links.link import Link
 from rlite_pubsub.links.link_wire import LinkWire, StoreStream
 from rlite_pubsub.links.naming import Figures
-from rlite_pubsub.links.ports import NONCE_BYTES, HerePort, PeerPort, names_of
+from rlite_pubsub.links.ports import NONCE_BYTES, PeerPort, names_of
 from rlite_pubsub.links.switchboard import Switchboard
 from rlite_pubsub.links.target import BadTarget
 from rlite_pubsub.links.topics import Topics
@@ -72,7 +73,7 @@ class Exchange:
         outlet: asyncio.Task[None] | None = None
         try:
             await wire.ask(b"HELLO", b"3", b"SETNAME", b"links")
-            self._here.begin(wire)
+            self._here.begin(wire, stream)
             self.switchboard.join(self._here)
             outlet = asyncio.ensure_future(self._here.run())
             while not ended.is_set():
@@ -84,6 +85,7 @@ class Exchange:
         finally:
             if outlet is not None:
                 outlet.cancel()
+            self._here.end()
             await self._end(wire)
 
     async def _end(self, wire: LinkWire) -> None:

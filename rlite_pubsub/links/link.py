@@ -35,7 +35,7 @@ from rlite_pubsub.links.ports import (
 
 if TYPE_CHECKING:
     from rlite_pubsub.links.definition import Definition
-    from rlite_pubsub.links.link_wire import ByteStream, LinkWire
+    from rlite_pubsub.links.link_wire import ByteStream, LinkWire, ServerWire
     from rlite_pubsub.links.switchboard import Switchboard
     from rlite_pubsub.links.topics import Topics
     from rlite_pubsub.links.wishes import Wishes
@@ -257,7 +257,7 @@ class Link:
         lines = dict(line.split(b":", 1) for line in said.splitlines() if b":" in line)
         return b"server:" + lines.get(b"run_id", self.target.shown.encode())
 
-    async def _server(self, wire: LinkWire, saying: LinkWire) -> ServerPort:
+    async def _server(self, wire: LinkWire, saying: ServerWire) -> ServerPort:
         place = await self._server_id(wire)
         way = self.definition.direction
         port = ServerPort(self._switchboard, place, self._wanted, self._naming, way, self.figures)

@@ -94,7 +94,10 @@ class ServerStream:
         return data
 
     def write(self, requests: list[Request]) -> None:
-        data = b"".join([pack(tuple(request)) for request in requests])
+        self.write_packed(b"".join([pack(tuple(request)) for request in requests]))
+
+    def write_packed(self, data: bytes) -> None:
+        """Send requests that are packed already."""
         self.bytes_out += len(data)
         self._connection.write_bytes(data)
 
@@ -151,11 +154,16 @@ class LinkWire:
 
     def send(self, requests: list[Request]) -> asyncio.Future[list[Any]]:
         """Send requests; return their replies, in order, an error as an exception. Raises ConnectionError."""
+        future = self._expect(len(requests))
+        self.stream.write(requests)
+        return future
+
+    def _expect(self, count: int) -> asyncio.Future[list[Any]]:
+        """Return what becomes of so many requests, which go out now. Raises ConnectionError."""
         if self._failure is not None:
             raise ConnectionError(str(self._failure)) from self._failure
         future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        self._expected.append((len(requests), [], future))
-        self.stream.write(requests)
+        self._expected.append((count, [], future))
         return future
 
     def subscribe(self, requests: list[Request]) -> None:
@@ -209,3 +217,14 @@ class LinkWire:
         if pushes and self._pushed is not None:
             self._pushed(pushes)
 
+
+class ServerWire(LinkWire):
+    """To another server."""
+
+    stream: ServerStream
+
+    def send_packed(self, requests: bytes, count: int) -> asyncio.Future[list[Any]]:
+        """Like `send`, for so many requests that are packed already."""
+        future = self._expect(count)
+        self.stream.write_packed(requests)
+        return future

@@ -1,21 +1,22 @@
 """What must still be sent over one port: in order, in batches, and bounded.
 
-Law 7: publishers wait for nobody. What a port does not take is dropped, the oldest first; law 8: it is counted.
+Law 7: publishers wait for nobody. What a port does not take is dropped, the oldest first; law 8: it is counted. The
+more is queued, the larger the batches.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from rlite_pubsub.links.envelope import Envelope
 
 MOST_BYTES: Final = 64 << 20
-AT_ONCE: Final = 1000
+AT_ONCE: Final = 8000
 AT_ONCE_BYTES: Final = 1 << 20
-_MESSAGE_BYTES: Final = 64
+_RUN_BYTES: Final = 64
 
 
 class Outlet:
@@ -29,14 +30,16 @@ class Outlet:
         self._bytes = 0
         self._more = asyncio.Event()
 
-    def put(self, message: Envelope) -> None:
-        """Let it go out."""
-        self._queue.append(message)
-        self._bytes += _size(message)
+    def put(self, messages: Envelope) -> None:
+        """Let them go out."""
+        self._queue.append(messages)
+        self._bytes += _size(messages)
         while self._bytes > MOST_BYTES and len(self._queue) > 1:
-            self._bytes -= _size(self._queue.popleft())
-            self.dropped += 1
-        self._more.set()
+            dropped = self._queue.popleft()
+            self._bytes -= _size(dropped)
+            self.dropped += dropped.length
+        if len(self._queue) == 1:
+            self._more.set()
 
     async def run(self) -> None:
         """Write what is queued, until cancelled or `write` fails."""
@@ -48,21 +51,27 @@ class Outlet:
 
     def give_up(self) -> None:
         """Nothing goes out any more."""
-        self.dropped += len(self._queue)
+        self.dropped += count_of(self._queue)
         self._queue.clear()
         self._bytes = 0
 
     def _take(self) -> list[Envelope]:
         queue = self._queue
         batch: list[Envelope] = []
-        size = 0
-        while queue and len(batch) < AT_ONCE and size < AT_ONCE_BYTES:
-            message = queue.popleft()
-            size += _size(message)
-            batch.append(message)
+        size = count = 0
+        while queue and count < AT_ONCE and size < AT_ONCE_BYTES:
+            messages = queue.popleft()
+            size += _size(messages)
+            count += messages.length
+            batch.append(messages)
         self._bytes -= size
         return batch
 
 
-def _size(message: Envelope) -> int:
-    return len(message.payload) + len(message.channel) + _MESSAGE_BYTES
+def count_of(batch: Iterable[Envelope]) -> int:
+    """Return how many messages they hold."""
+    return sum([messages.length for messages in batch])
+
+
+def _size(messages: Envelope) -> int:
+    return len(messages.run) + len(messages.channel) + _RUN_BYTES

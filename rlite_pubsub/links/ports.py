@@ -1,5 +1,5 @@
-"""The ports of a switchboard: the store itself, a server that knows nothing of envelopes, a linked store, and a store
-that has linked itself to this one.
+"""The ports of a switchboard to other servers: one that knows nothing of envelopes, a linked store, and a store that
+has linked itself to this one. (The store itself: here_port.py.)
 
 A plain server: a batch goes out in a transaction, behind a marker that has the envelopes of what follows, on a sharded
 channel, which no pattern shows to others. So whoever has a link there knows each message, and its own ones, by the
@@ -13,22 +13,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from rlite_pubsub.links import envelope
 from rlite_pubsub.links.cluster_shards import ClusterShards
-from rlite_pubsub.links.envelope import BadFrame, Envelope
+from rlite_pubsub.links.envelope import BadFrame, Envelope, run_of
 from rlite_pubsub.links.held import Filter, Held
-from rlite_pubsub.links.link_wire import LinkWire
-from rlite_pubsub.links.markers import MarkerReader, transaction, verb_of
+from rlite_pubsub.links.link_wire import LinkWire, ServerWire
+from rlite_pubsub.links.markers import MarkerReader, transaction
 from rlite_pubsub.links.naming import Figures, Naming
-from rlite_pubsub.links.outlet import Outlet
+from rlite_pubsub.links.outlet import Outlet, count_of
 from rlite_pubsub.links.switchboard import Switchboard
 from rlite_pubsub.links.wishes import Name
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS
 
 MARKERS: Final = b"__links__:markers"
 DOOR: Final = b"__links__:door"
+"""Where a store's process with links is spoken to."""
 NONCE_BYTES: Final = 16
 _MOVED: Final = "the node no longer has the slot of the markers"
 
@@ -36,98 +38,6 @@ _MOVED: Final = "the node no longer has the slot of the markers"
 def door_of(nonce: bytes) -> bytes:
     """Return the channel of frames for one guest."""
     return b"__links__:" + nonce.hex().encode()
-
-
-class HerePort:
-    """The store itself, by a session of this process."""
-
-    place = b"here"
-    is_plain = False
-
-    def __init__(self, switchboard: Switchboard, framed: Callable[[bytes], None]) -> None:
-        """`framed` takes what comes to the store's door."""
-        self.figures = Figures()
-        self._switchboard = switchboard
-        self._framed = framed
-        self._held = Held()
-        self._executed = Held()  # as `_held` will be, once all that was said is confirmed
-        self._echoes: dict[tuple[int, bytes, bytes], int] = {}
-        self._outlet = Outlet(self._write)
-        self._wire: LinkWire | None = None
-
-    def begin(self, wire: LinkWire) -> None:
-        """It takes part by this wire, whose pushes go to `pushed`."""
-        self._wire = wire
-
-    async def run(self) -> None:
-        await self._outlet.run()
-
-    def want(self, names: set[Name]) -> None:
-        """Hear what is published to these in the store."""
-        names = names | {(SHARDS.index, DOOR)}
-        requests = self._held.want(names)
-        if requests:
-            assert self._wire is not None
-            self._wire.subscribe(requests)
-            self._executed = _confirmed(names)
-
-    @property
-    def wants(self) -> frozenset[Name]:
-        return self._held.asked
-
-    def sends(self, kind: int, name: bytes) -> bool:
-        return True
-
-    def hears(self, kind: int, name: bytes) -> bool:
-        return self._held.hears(kind, name)
-
-    def deliver(self, message: Envelope) -> None:
-        self._outlet.put(message)
-
-    def say(self, nonce: bytes, frame: bytes) -> asyncio.Future[list[Any]]:
-        """Send a frame to a guest."""
-        assert self._wire is not None
-        return self._wire.send([[b"SPUBLISH", door_of(nonce), frame]])
-
-    def pushed(self, pushes: list[list[Any]]) -> None:
-        """This has come from the store."""
-        held, switchboard, echoes = self._held, self._switchboard, self._echoes
-        for push in pushes:
-            message = held.hear(push)
-            if message is None:
-                continue
-            if message[1] == DOOR:
-                self._framed(message[2])
-            elif message in echoes:
-                _take_one(echoes, message)
-            else:
-                self.figures.messages_in += 1
-                switchboard.enter(self, *message)
-
-    async def _write(self, batch: list[Envelope]) -> None:
-        requests = []
-        for message in batch:
-            requests.append([verb_of(message.kind), message.channel, message.payload])
-            if self._executed.hears(message.kind, message.channel):
-                key = message.kind, message.channel, message.payload
-                self._echoes[key] = self._echoes.get(key, 0) + 1
-        replies = self._send(requests)
-        if replies is not None:
-            replies.add_done_callback(lambda done: self._published(batch, done))
-        self.figures.messages_out += len(batch)
-        await asyncio.sleep(0)
-
-    def _published(self, batch: list[Envelope], done: asyncio.Future[list[Any]]) -> None:
-        if done.cancelled() or done.exception() is not None:
-            return
-        for message, reply in zip(batch, done.result(), strict=True):
-            if isinstance(reply, Exception):
-                self.figures.refused += 1
-                _take_one(self._echoes, (message.kind, message.channel, message.payload))
-
-    def _send(self, requests: list[list[bytes]]) -> asyncio.Future[list[Any]] | None:
-        assert self._wire is not None
-        return self._wire.send(requests) if requests else None
 
 
 class ServerPort:
@@ -149,11 +59,11 @@ class ServerPort:
         self._held = self._reader.held
         self.outlet = Outlet(self._write)
         self._hearing: LinkWire | None = None
-        self._saying: LinkWire | None = None
+        self._saying: ServerWire | None = None
         self._shards: ClusterShards | None = None
         self._is_misplaced = False
 
-    def begin(self, hearing: LinkWire, saying: LinkWire, shards: ClusterShards | None) -> None:
+    def begin(self, hearing: LinkWire, saying: ServerWire, shards: ClusterShards | None) -> None:
         """It takes part by these wires: one subscribes, and its pushes go to `pushed`; the other one publishes. (Redis
         7.0 puts what a client is pushed in the middle of its own EXEC's reply.) `shards` has a cluster's."""
         self._hearing, self._saying, self._shards = hearing, saying, shards
@@ -184,11 +94,11 @@ class ServerPort:
             return self._shards.hears(there)
         return self._held.hears(kind, there)
 
-    def deliver(self, message: Envelope) -> None:
-        if message.kind == SHARDS.index and self._shards is not None:
-            self._shards.outlet.put(message)
+    def deliver(self, messages: Envelope) -> None:
+        if messages.kind == SHARDS.index and self._shards is not None:
+            self._shards.outlet.put(messages)
         else:
-            self.outlet.put(message)
+            self.outlet.put(messages)
 
     @property
     def dropped(self) -> int:
@@ -208,25 +118,26 @@ class ServerPort:
             if push[0] == SHARDS.unsubscribed and push[1] == MARKERS and (SHARDS.index, MARKERS) in self._held.asked:
                 raise OSError(_MOVED)
 
-    def came(self, kind: int, channel: bytes, payload: bytes, mark: Envelope | None) -> None:
-        """A message, by its name there, and what its marker says."""
+    def came(self, kind: int, channel: bytes, tails: list[bytes], mark: Envelope | None) -> None:
+        """A run of messages, by its name there, and what its marker says."""
         name = self._naming.here(channel)
         if name is None or not self._filter.matches(name):
             return
-        self.figures.messages_in += 1
+        count, run = len(tails), run_of(tails)
+        self.figures.messages_in += count
         if mark is not None:
-            self._switchboard.take(self, mark._replace(channel=name, payload=payload))
+            self._switchboard.take(self, mark._replace(channel=name, length=count, run=run))
         else:
-            self._switchboard.enter(self, kind, name, payload)
+            self._switchboard.enter(self, kind, name, count, run)
 
     async def _write(self, batch: list[Envelope]) -> None:
         assert self._saying is not None
         if self._is_misplaced:
-            self.figures.dropped += len(batch)
+            self.figures.dropped += count_of(batch)
             raise OSError(_MOVED)
-        there = [message._replace(channel=self._naming.there(message.channel), payload=b"") for message in batch]
-        replies = self._saying.send(transaction(MARKERS, there, batch))
-        replies.add_done_callback(lambda done: self._published(len(batch), done))
+        there = [messages._replace(channel=self._naming.there(messages.channel)) for messages in batch]
+        replies = self._saying.send_packed(*transaction(MARKERS, there))
+        replies.add_done_callback(partial(self._published, count_of(batch)))
         await self._saying.stream.drain()
 
     def _published(self, count: int, done: asyncio.Future[list[Any]]) -> None:
@@ -271,7 +182,7 @@ class PeerPort:
 
     def is_wanted(self, names: dict[Name, tuple[int, ...]]) -> None:
         """This is what the other side wants."""
-        self._wanted = _confirmed(set(names))
+        self._wanted = confirmed(set(names))
         self._switchboard.change()
 
     def tell(self, names: dict[Name, tuple[int, ...]]) -> None:
@@ -302,17 +213,17 @@ class PeerPort:
     def hears(self, kind: int, name: bytes) -> bool:
         return False  # only a plain server's is asked for
 
-    def deliver(self, message: Envelope) -> None:
-        self.outlet.put(message)
+    def deliver(self, messages: Envelope) -> None:
+        self.outlet.put(messages)
 
     def framed(self, frame: bytes) -> None:
         """Messages of its. Raises BadFrame."""
-        for message in envelope.unpack(frame):
-            name = self._naming.here(message.channel) if self._naming is not None else message.channel
+        for messages in envelope.unpack(frame):
+            name = self._naming.here(messages.channel) if self._naming is not None else messages.channel
             if name is None or (self._filter is not None and not (self._is_in and self._filter.matches(name))):
                 continue
-            self.figures.messages_in += 1
-            self._switchboard.take(self, message if name is message.channel else message._replace(channel=name))
+            self.figures.messages_in += messages.length
+            self._switchboard.take(self, messages if name is messages.channel else messages._replace(channel=name))
 
     @property
     def dropped(self) -> int:
@@ -326,12 +237,12 @@ class PeerPort:
     async def _write(self, batch: list[Envelope]) -> None:
         naming = self._naming
         if naming is not None:
-            batch = [message._replace(channel=naming.there(message.channel)) for message in batch]
+            batch = [messages._replace(channel=naming.there(messages.channel)) for messages in batch]
         (receivers,) = await self._say(envelope.pack(batch))
         if isinstance(receivers, Exception) or not receivers:
-            self.figures.refused += len(batch)
+            self.figures.refused += count_of(batch)
         else:
-            self.figures.messages_out += len(batch)
+            self.figures.messages_out += count_of(batch)
 
 
 def names_of(words: dict[str, Any]) -> tuple[dict[Name, tuple[int, ...]], list[Name]]:
@@ -343,18 +254,11 @@ def names_of(words: dict[str, Any]) -> tuple[dict[Name, tuple[int, ...]], list[N
         raise BadFrame("a frame can't be read") from failure
 
 
-def _confirmed(names: set[Name]) -> Held:
+def confirmed(names: set[Name]) -> Held:
+    """Return what hears these names."""
     held = Held()
     held.want(names)
     words = {CHANNELS.index: CHANNELS, PATTERNS.index: PATTERNS, SHARDS.index: SHARDS}
     for kind, name in names:
         held.hear([words[kind].subscribed, name, 0])
     return held
-
-
-def _take_one(counts: dict[tuple[int, bytes, bytes], int], key: tuple[int, bytes, bytes]) -> None:
-    left = counts.get(key, 0) - 1
-    if left > 0:
-        counts[key] = left
-    else:
-        counts.pop(key, None)

@@ -6,6 +6,7 @@ Promises, however stores are linked (twice, in a ring, with prefixes):
    behind that. (Where two ways lead to it through different stores, its own clients hear a message twice.)
  - What one publisher said to one channel keeps its order: a message that a later one has overtaken, over a quicker
    way, is dropped (and counted), never handed on behind it.
+Messages go in runs (envelope.py); a run may come again in part.
 All of it holds by comparing numbers, not by luck: of each origin and channel the greatest number that was seen is
 known. Where that is too much to keep, one number stands for all that was forgotten.
 """
@@ -35,8 +36,8 @@ class Port(Protocol):
     def hears(self, kind: int, name: bytes) -> bool:
         """Return whether everything published to this name at `place` comes in here."""
 
-    def deliver(self, message: Envelope) -> None:
-        """Let it out, before long."""
+    def deliver(self, messages: Envelope) -> None:
+        """Let them out, before long."""
 
 
 class _Entrance(NamedTuple):
@@ -58,17 +59,18 @@ class _Seen:
         self.old: dict[tuple[int, bytes], int] = {}
         self.floor = 0
 
-    def is_news(self, key: tuple[int, bytes], number: int) -> bool:
+    def note(self, key: tuple[int, bytes], number: int) -> int:
+        """Note that a number was seen; return the greatest one before."""
         last = self.young.get(key)
         if last is None:
             last = self.old.get(key, self.floor)
         if number <= last:
-            return False
+            return last
         if len(self.young) >= CHANNELS_KEPT and key not in self.young:
             self.floor = max(self.floor, *self.old.values()) if self.old else self.floor
             self.old, self.young = self.young, {}
         self.young[key] = number
-        return True
+        return last
 
 
 class Switchboard:
@@ -100,8 +102,8 @@ class Switchboard:
         self._routes.clear()
         self._entrances.clear()
 
-    def enter(self, source: Port, kind: int, channel: bytes, payload: bytes) -> None:
-        """Somebody has published this at the place of `source`: it has no envelope yet."""
+    def enter(self, source: Port, kind: int, channel: bytes, count: int, run: bytes) -> None:
+        """Somebody has published this run of messages at the place of `source`: it has no envelope yet."""
         if source.is_plain and self._is_anothers(source, kind, channel):
             return
         key = source, kind, channel
@@ -111,18 +113,27 @@ class Switchboard:
                 self._entrances.clear()
             place = source.place if source.is_plain else b""
             entrance = self._entrances[key] = _Entrance(place, *self._chosen(source, kind, channel, place, ()))
-        self._number += 1
+        number = self._number + 1
+        self._number += count
         place, ports, told = entrance
-        message = Envelope(self.origin, self._number, 0, kind, place, channel, channel, payload, told)
-        for port in ports:
-            port.deliver(message)
+        if ports:
+            messages = Envelope(self.origin, number, count, 0, kind, place, channel, channel, run, told)
+            for port in ports:
+                port.deliver(messages)
 
-    def take(self, source: Port, message: Envelope) -> None:
-        """This has come in over `source`."""
-        if message.origin == self.origin or message.hops >= MOST_HOPS or not self._is_news(source, message):
-            self.repeated += 1
+    def take(self, source: Port, messages: Envelope) -> None:
+        """These have come in over `source`."""
+        count = messages.length
+        if messages.origin == self.origin or messages.hops >= MOST_HOPS:
+            self.repeated += count
             return
-        self._hand_on(source, message._replace(hops=message.hops + 1))
+        known = self._known(source, messages)
+        if known:
+            self.repeated += known
+            if known == count:
+                return
+            messages = messages.without(known)
+        self._hand_on(source, messages._replace(hops=messages.hops + 1))
 
     def _is_anothers(self, source: Port, kind: int, channel: bytes) -> bool:
         """Return whether a port before this one hears the same at the same place."""
@@ -133,24 +144,28 @@ class Switchboard:
                 return True
         return False
 
-    def _is_news(self, source: Port, message: Envelope) -> bool:
-        if message.entry:
+    def _known(self, source: Port, messages: Envelope) -> int:
+        """Return how many of them, the first ones, have come before or were overtaken."""
+        count = messages.length
+        if messages.entry:
             for port in self.ports:
-                if port.place == message.entry and port.is_plain and port.hears(message.kind, message.channel):
-                    return False  # it comes, or came, from there without a detour
-        seen = self._seen.get(message.origin)
+                if port.place == messages.entry and port.is_plain and port.hears(messages.kind, messages.channel):
+                    return count  # they come, or came, from there without a detour
+        seen = self._seen.get(messages.origin)
         if seen is None:
             if len(self._seen) >= ORIGINS_KEPT:
                 del self._seen[next(iter(self._seen))]
-            seen = self._seen[message.origin] = _Seen()
-        return seen.is_news((message.kind, message.born), message.number)
+            seen = self._seen[messages.origin] = _Seen()
+        first = messages.number
+        last = seen.note((messages.kind, messages.born), first + count - 1)
+        return min(max(last - first + 1, 0), count)
 
-    def _hand_on(self, source: Port, message: Envelope) -> None:
-        ports, told = self._chosen(source, message.kind, message.channel, message.entry, message.told)
-        if told != message.told:
-            message = message._replace(told=told)
+    def _hand_on(self, source: Port, messages: Envelope) -> None:
+        ports, told = self._chosen(source, messages.kind, messages.channel, messages.entry, messages.told)
+        if told != messages.told:
+            messages = messages._replace(told=told)
         for port in ports:
-            port.deliver(message)
+            port.deliver(messages)
 
     def _chosen(
         self, source: Port, kind: int, channel: bytes, entry: bytes, told: tuple[bytes, ...]

@@ -22,12 +22,12 @@ from redis.asyncio.sentinel import Sentinel
 from rlite_pubsub.engine.arguments.link_words import BadLink, shown
 from rlite_pubsub.links.link_wire import (
     AnyConnection,
-    LinkWire,
     Pushed,
     RawConnection,
     RawTlsConnection,
     RawUnixConnection,
     ServerStream,
+    ServerWire,
 )
 
 CONNECT_SECONDS: Final = 5.0
@@ -114,7 +114,7 @@ class Target:
 
     async def open(
         self, pushed: Pushed | None = None, key: bytes | None = None, name: str = "", at: Address | None = None
-    ) -> LinkWire:
+    ) -> ServerWire:
         """A wire to the server; in a cluster, to the one at this address, or that has this key. Raises redis-py's
         errors, and OSError."""
         options = self._options | ({"client_name": name} if name else {})
@@ -128,7 +128,7 @@ class Target:
             options.pop("db", None)
         connection = self._class(**options)
         await connection.connect()  # type: ignore[no-untyped-call]
-        return LinkWire(ServerStream(connection), pushed)
+        return ServerWire(ServerStream(connection), pushed)
 
     async def _master(self) -> tuple[str, int]:
         timeouts = {"socket_timeout": CONNECT_SECONDS, "socket_connect_timeout": CONNECT_SECONDS}

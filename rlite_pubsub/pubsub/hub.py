@@ -131,6 +131,7 @@ class Hub:
         self._routes = (RouteCache(), RouteCache(), RouteCache())  # by Kind.index
         self.channel_routes = self._routes[CHANNELS.index].young  # most of them; what is not in it `route` finds
         self.retain: Callable[[bytes, list[bytes]], None] = _nobody_retains  # see `retain_by`
+        self._runs_taken: Callable[[MessageRun], None] | None = None  # see `hand_runs_to`
         self._cut_off: list[Session] = []  # who held names when our mailbox was cut off
         self._records = records
         self._changed: dict[tuple[Kind, bytes], None] = {}  # names whose record must be written
@@ -160,6 +161,11 @@ class Hub:
     def call_on_bell(self, heard: Callable[[], None]) -> None:
         """The bell means something beside messages."""
         self._on_bell.append(heard)
+
+    def hand_runs_to(self, take: Callable[[MessageRun], None] | None) -> None:
+        """What other processes publish is handed to this, and to no session of this one, as it comes; None: to the
+        sessions again."""
+        self._runs_taken = take
 
     # -- subscribing
 
@@ -353,6 +359,9 @@ class Hub:
             session.cut_off()
 
     def _hand_on(self, run: MessageRun) -> None:
+        if self._runs_taken is not None:
+            self._runs_taken(run)
+            return
         kind = KINDS[run.kind]
         try:
             route = self.route(kind, run.name)

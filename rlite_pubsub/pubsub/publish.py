@@ -94,6 +94,16 @@ def publish_whole(hub: Hub, kind: Kind, name: bytes, tails: list[bytes]) -> Rout
     return route
 
 
+def publish_elsewhere(hub: Hub, route: Route, tails: list[bytes]) -> None:
+    """Send a run to other processes and to durable subscribers, and to no session here, at the turn's end."""
+    address = route.address
+    hub.published += len(tails)
+    if address is not None and hub.post is not None:
+        hub.delivered += len(tails) * (route.receivers - route.receivers_here)
+        hub.post.add(route, tails)
+        hub.agenda.due |= LETTERS
+
+
 def deliver(hub: Hub, kind: Kind, name: bytes, tails: list[bytes]) -> Route:
     """Like `publish`, but other processes and durable subscribers have it when this returns. Raises StoreError, and
     what `Hub.retain` raises: nobody has received it; or PartlySent.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from typing import Any
 
 import pytest
 
-from rlite_pubsub.links.envelope import Envelope, pack, unpack
+from rlite_pubsub.links.envelope import Envelope, pack, run_of, unpack
 from rlite_pubsub.links.switchboard import Switchboard
 from rlite_pubsub.links.wishes import Wishes
 
@@ -29,8 +30,10 @@ class Here:
     def hears(self, kind: int, name: bytes) -> bool:
         return True
 
-    def deliver(self, message: Envelope) -> None:
-        self.heard.append((message.channel, message.payload))
+    def deliver(self, messages: Envelope) -> None:
+        payloads = [tail.partition(b"\r\n")[2] for tail in messages.tails]
+        assert len(payloads) == messages.length
+        self.heard += [(messages.channel, payload) for payload in payloads]
 
 
 class Pipe:
@@ -50,12 +53,12 @@ class Pipe:
     def hears(self, kind: int, name: bytes) -> bool:
         return False
 
-    def deliver(self, message: Envelope) -> None:
-        self.under_way.append(pack([message]))
+    def deliver(self, messages: Envelope) -> None:
+        self.under_way.append(pack([messages]))
 
     def move(self) -> None:
-        for message in unpack(self.under_way.popleft()):
-            self.other.take(self.far_end, message)
+        for messages in unpack(self.under_way.popleft()):
+            self.other.take(self.far_end, messages)
 
 
 def link(one: Switchboard, two: Switchboard) -> list[Pipe]:
@@ -66,13 +69,20 @@ def link(one: Switchboard, two: Switchboard) -> list[Pipe]:
     return [there, back]
 
 
+def enter(store: Switchboard, port: Any, channel: bytes, *payloads: bytes) -> None:
+    """Somebody publishes these, one behind another."""
+    body = run_of([b"%d\r\n%b" % (len(payload), payload) for payload in payloads])
+    store.enter(port, CHANNEL, channel, len(payloads), body)
+
+
 def run(stores: list[Switchboard], pipes: list[Pipe], rounds: int, order: random.Random) -> list[list[bytes]]:
     said: list[list[bytes]] = [[] for _ in stores]
     heres = [store.ports[0] for store in stores]
     for number in range(rounds):
         which = order.randrange(len(stores))
-        said[which].append(b"%d:%d" % (which, number))
-        stores[which].enter(heres[which], CHANNEL, b"news", said[which][-1])
+        words = [b"%d:%d:%d" % (which, number, place) for place in range(order.randint(1, 3))]
+        said[which] += words
+        enter(stores[which], heres[which], b"news", *words)
         for pipe in order.choices(pipes, k=order.randrange(6)):
             if pipe.under_way:
                 pipe.move()
@@ -140,7 +150,7 @@ def test_what_is_too_much_to_be_remembered_is_still_told_apart(monkeypatch: pyte
     stores, heres = made(3)
     pipes = link(stores[0], stores[1]) + link(stores[1], stores[2]) + link(stores[2], stores[0])
     for number in range(100):
-        stores[0].enter(stores[0].ports[0], CHANNEL, b"c%d" % number, b"0:%d" % number)
+        enter(stores[0], stores[0].ports[0], b"c%d" % number, b"0:%d" % number)
     while waiting := [pipe for pipe in pipes if pipe.under_way]:
         waiting[0].move()
     for here in heres[1:]:
@@ -185,12 +195,30 @@ def test_ports_are_asked_once_for_each_name_until_something_changes() -> None:
     first, second = Counting(b"peer:1"), Counting(b"peer:2")
     store.join(first)
     for number in range(100):
-        store.enter(here, CHANNEL, b"news", b"%d" % number)
+        enter(store, here, b"news", b"%d" % number)
     assert first.asked == 1
     store.join(second)
-    store.enter(here, CHANNEL, b"news", b"both")
+    enter(store, here, b"news", b"both")
     store.leave(first)
-    store.enter(here, CHANNEL, b"news", b"second alone")
+    enter(store, here, b"news", b"second alone")
     assert [payload for _, payload in second.heard] == [b"both", b"second alone"]
     assert len(first.heard) == 101
     assert first.heard[-1] == (b"news", b"both")
+
+
+def test_of_a_run_that_comes_again_in_part_the_rest_is_handed_on() -> None:
+    (store,), (here,) = made(1)
+    other = Switchboard(7)
+    port = Pipe(other)
+    store.join(port)
+
+    def taken(number: int, *payloads: bytes) -> None:
+        body = run_of([b"%d\r\n%b" % (len(payload), payload) for payload in payloads])
+        store.take(port, Envelope(7, number, len(payloads), 0, CHANNEL, b"", b"news", b"news", body))
+
+    taken(1, b"1", b"2\r\n$1\r\n3", b"4")
+    taken(1, b"1", b"2\r\n$1\r\n3", b"4")
+    taken(3, b"4", b"5", b"", b"7")
+    taken(5, b"", b"7", b"8")
+    assert [payload for _, payload in here.heard] == [b"1", b"2\r\n$1\r\n3", b"4", b"5", b"", b"7", b"8"]
+    assert store.repeated == 3 + 1 + 2
