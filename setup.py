@@ -41,6 +41,7 @@ rlite_pubsub.commands.streams.trim
 rlite_pubsub.commands.strings.counters
 rlite_pubsub.commands.strings.many
 rlite_pubsub.commands.strings.strings
+rlite_pubsub.commands.topics.append
 rlite_pubsub.embedded.host
 rlite_pubsub.embedded.line
 rlite_pubsub.embedded.request
@@ -94,12 +95,14 @@ rlite_pubsub.keyspace.topic.nodes
 rlite_pubsub.keyspace.topic.stretch
 rlite_pubsub.keyspace.topic.topic
 rlite_pubsub.keyspace.topic.trimming
+rlite_pubsub.links.entry_bytes
 rlite_pubsub.links.envelope
 rlite_pubsub.links.held
 rlite_pubsub.links.markers
 rlite_pubsub.links.switchboard
 rlite_pubsub.protocol.batch
 rlite_pubsub.protocol.encoder
+rlite_pubsub.protocol.entries
 rlite_pubsub.protocol.parser
 rlite_pubsub.pubsub.backlog
 rlite_pubsub.pubsub.hub

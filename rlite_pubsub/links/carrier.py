@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
+from rlite_pubsub.links.entry_bytes import Entry, pack_entries
 from rlite_pubsub.links.failing import BREAKS, CONNECTING, DOWN, RETRY_SECONDS, UP
 from rlite_pubsub.links.link_wire import LinkWire, Request
 from rlite_pubsub.links.position import (
@@ -46,7 +47,6 @@ BATCH_BYTES: Final = 1 << 20
 BLOCK_MS: Final = b"2000"
 
 Open = Callable[[], Awaitable[LinkWire]]
-Entry = tuple[bytes, list[bytes]]
 
 
 class Circle(OSError):
@@ -75,6 +75,8 @@ class Leg(NamedTuple):
     """Away from this store."""
     is_one_way: bool
     """Otherwise the same link brings back what is appended at the target."""
+    is_to_store: bool
+    """The target is a store like this one, which takes many entries in one command."""
 
 
 class _TargetView(NamedTuple):
@@ -180,8 +182,8 @@ class Carrier:
             if following.last == self._seen.last:
                 following = following._replace(passed=self._seen.added)
             failpoint("link-batch-read")
-            adds = self._same(entries) if way == SAME else self._own(entries, look.origins)
-            changes = [[b"MULTI"], *adds, self._note(following, look), [b"EXEC"]]
+            adds = entries if way == SAME else self._own(entries, look.origins)
+            changes = [[b"MULTI"], *self._additions(adds), self._note(following, look), [b"EXEC"]]
             batch = target.send(changes + self._look(is_own=way == OWN))
             reading = source.send(self._read(following.last))
             failpoint("link-batch-sent")
@@ -295,25 +297,29 @@ class Carrier:
         known = None if value is None else Position.of(value)
         return _TargetView(known, Extent.of(replies[-1]), Origins(fields))
 
-    def _same(self, entries: list[Entry]) -> list[Request]:
+    def _additions(self, adds: list[Entry]) -> list[Request]:
+        """Return the requests that append these."""
         there = self.leg.there
-        return [[b"XADD", there, id, *words] for id, words in entries]
+        if not self.leg.is_to_store:
+            return [[b"XADD", there, id, *words] for id, words in adds]
+        return [[b"TOPIC.APPEND", there, pack_entries(adds)]] if adds else []
 
-    def _own(self, entries: list[Entry], origins: Origins) -> list[Request]:
-        """Return those that do not come from the target, and are not there yet; each says where it was appended."""
+    def _own(self, entries: list[Entry], origins: Origins) -> list[Entry]:
+        """Return those that do not come from the target, and are not there yet, with ids of the target's; each says
+        where it was appended."""
         leg = self.leg
         here = b"%b/%b" % (leg.source, leg.name)
         back = leg.target + b"/"
         if self._is_anew:
             origins.forget(here)
-        adds: list[Request] = []
+        adds: list[Entry] = []
         for id, words in entries:
             found = origin_in(words)
             if found is None:
                 if origins.pass_by(here, parsed(id)):
-                    adds.append([b"XADD", leg.there, b"*", *words, ORIGIN, b"%b/%b" % (here, id)])
+                    adds.append((b"*", [*words, ORIGIN, b"%b/%b" % (here, id)]))
             elif not found[0].startswith(back) and origins.pass_by(*found):
-                adds.append([b"XADD", leg.there, b"*", *words])
+                adds.append((b"*", words))
         return adds
 
     def _note(self, position: Position, look: _TargetView) -> Request:

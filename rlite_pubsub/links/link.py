@@ -158,9 +158,11 @@ class Link:
         bringing: asyncio.Future[None] | None = None
         try:
             far = await self._store_id(wire)
+            is_store = bool(far)
             if not far and self.definition.direction == "both":
                 far = await self._noted_id()
-            bringing = asyncio.ensure_future(self.topics.run(wire, far or await self._server_id(wire)))
+            far = far or await self._server_id(wire)
+            bringing = asyncio.ensure_future(self.topics.run(wire, far, is_store=is_store))
             self._see("topics", UP)
             while not (bringing.done() or wire.ended.done()):
                 await asyncio.wait([bringing, wire.ended], timeout=SIGN_SECONDS, return_when=asyncio.FIRST_COMPLETED)

@@ -43,8 +43,9 @@ class Topics:
         self._globs = [Glob(pattern.encode("latin-1")) for pattern in definition.topics]
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def run(self, control: LinkWire, far: bytes) -> None:
-        """Carry topics until cancelled or `control`, a wire to the target, breaks. `far` names the store there."""
+    async def run(self, control: LinkWire, far: bytes, *, is_store: bool) -> None:
+        """Carry topics until cancelled or `control`, a wire to the target, breaks. `far` names the store, or the
+        server, there."""
         if far == self._own:
             raise OSError("it leads to this store itself")
         here = await self._here()
@@ -53,7 +54,7 @@ class Topics:
                 began = time.monotonic()
                 for is_out in self._ways:
                     for name in await self._found(here if is_out else control, is_out):
-                        self._begin(name, far, is_out)
+                        self._begin(name, far, is_out, is_store or not is_out)
                 await asyncio.sleep(max(LOOK_SECONDS, LOOK_SHARE * (time.monotonic() - began)))
         finally:
             for task in self._tasks:
@@ -87,7 +88,7 @@ class Topics:
                 await wire.close()
         return found
 
-    def _begin(self, name: bytes, far: bytes, is_out: bool) -> None:
+    def _begin(self, name: bytes, far: bytes, is_out: bool, is_to_store: bool) -> None:
         """`name` at the source."""
         carrier = self.carriers.get((is_out, name))
         if carrier is None:
@@ -101,7 +102,7 @@ class Topics:
                 return await self._target.open(key=at_far, name=f"link:{words.name}")
 
             ends = (self._own, far) if is_out else (far, self._own)
-            leg = Leg(name, there, *ends, is_out, words.direction != "both")
+            leg = Leg(name, there, *ends, is_out, words.direction != "both", is_to_store)
             source, target = (self._here, server) if is_out else (server, self._here)
             field = b"%b/%b" % (self._own, words.name.encode("latin-1"))
             carrier = self.carriers[is_out, name] = Carrier(leg, source, target, field, words.since)
