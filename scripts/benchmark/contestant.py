@@ -114,6 +114,11 @@ class Server:
         """For redis-py's programs."""
         return f"redis://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """Of the process that was started."""
+        return self._running().pid
+
     def connect(self, receive_buffer: int | None = None) -> Client:
         return Client(self.port, receive_buffer)
 

@@ -30,14 +30,16 @@ def family(pid: int) -> Iterator[int]:
 
 def cpu_seconds(pid: int) -> float:
     """User and system time so far."""
-    ticks = 0
-    for member in family(pid):
-        try:
-            fields = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
-        except GONE:
-            continue
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / TICKS_PER_SECOND
+    return sum(map(own_cpu_seconds, family(pid)))
+
+
+def own_cpu_seconds(pid: int) -> float:
+    """The same of the process alone; 0 where it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except GONE:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
 
 def waited_seconds(pid: int) -> float:

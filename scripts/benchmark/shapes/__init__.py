@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..shape import Shape
 from . import (
     append,
+    backup,
     cold,
     embedded,
     fanout,
@@ -13,6 +14,7 @@ from . import (
     groups,
     keys,
     latency,
+    links,
     memory,
     patterns,
     pipeline,
@@ -41,6 +43,8 @@ SHAPES: tuple[Shape, ...] = (
     *restart.SHAPES,
     *embedded.SHAPES,
     *wakeups.SHAPES,
+    *links.SHAPES,
+    *backup.SHAPES,
     *frameworks.SHAPES,
     *gateway.SHAPES,
     *cold.SHAPES,
