@@ -296,6 +296,8 @@ class Host:
                     route = hub.route(kind, name)
                     if route.topic is not None:
                         break
+                    if route.address is not None and route.address.durable and hub.post is not None:
+                        hub.post.check_writer(route.address)
                     publish_elsewhere(hub, route, tails)
                     self._published += len(tails)
                     done += 1

@@ -14,7 +14,7 @@ from typing import Final
 from rlite_pubsub.links.envelope import Envelope
 
 MOST_BYTES: Final = 64 << 20
-AT_ONCE: Final = 8000
+AT_ONCE: Final = 2000
 AT_ONCE_BYTES: Final = 1 << 20
 _RUN_BYTES: Final = 64
 
