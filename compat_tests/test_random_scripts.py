@@ -147,9 +147,22 @@ _OF_A_REPLICA = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ((b"REPLICAOF", b"127.0.0.1", b"1"), (b"REPLICAOF", b"NO", b"ONE")),
+        ((b"CONFIG", b"SET", b"min-replicas-to-write", b"1"), (b"CONFIG", b"SET", b"min-replicas-to-write", b"0")),
+    ],
+    ids=["replicas", "masters without"],
+)
 @pytest.mark.parametrize("serves_stale_data", [b"yes", b"no"])
-def test_replicas_refuse_scripts_as_redis_does(
-    ours: SocketServer, theirs: SocketServer, protocol: int, serves_stale_data: bytes
+def test_replicas_and_masters_without_enough_of_them_refuse_scripts_as_redis_does(
+    ours: SocketServer,
+    theirs: SocketServer,
+    protocol: int,
+    serves_stale_data: bytes,
+    before: tuple[bytes, ...],
+    after: tuple[bytes, ...],
 ) -> None:
     wires = pair(ours, theirs, protocol)
     library = "#!lua name=test\n" + "\n".join(
@@ -163,7 +176,7 @@ def test_replicas_refuse_scripts_as_redis_does(
     for wire in wires:
         wire.ask(b"FUNCTION", b"LOAD", b"REPLACE", library.encode())
         assert wire.ask(b"CONFIG", b"SET", b"replica-serve-stale-data", serves_stale_data) == b"+OK\r\n"
-        assert wire.ask(b"REPLICAOF", b"127.0.0.1", b"1") == b"+OK\r\n"
+        assert wire.ask(*before) == b"+OK\r\n"
     try:
         calls = [(name, source.encode()) for source in _OF_A_REPLICA for name in (b"EVAL", b"EVAL_RO")]
         calls += [(name, b"f%d" % number) for number in range(12) for name in (b"FCALL", b"FCALL_RO")]
@@ -172,6 +185,6 @@ def test_replicas_refuse_scripts_as_redis_does(
             assert mine == yours, (name, called)
     finally:
         for wire in wires:
-            wire.ask(b"REPLICAOF", b"NO", b"ONE")
+            wire.ask(*after)
             wire.ask(b"CONFIG", b"SET", b"replica-serve-stale-data", b"yes")
             wire.ask(b"FUNCTION", b"FLUSH")

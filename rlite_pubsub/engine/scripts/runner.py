@@ -176,6 +176,8 @@ class Runner:
             flags = program.flags
             says_that_it_writes = flags is not None and NO_WRITES not in flags
             engine.replication.check_script(caller, says_that_it_writes, flags is not None and ALLOW_STALE in flags)
+            if says_that_it_writes and engine.replication.master is None and engine.replicas.are_too_few:
+                raise CommandError(errors.NO_REPLICAS)
             lack = self._lack()
         if program.flags is not None:
             self._check_flags(program, program.flags, read_only, lack)
