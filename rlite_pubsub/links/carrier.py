@@ -131,11 +131,12 @@ class Carrier:
         while True:
             try:
                 await self._carry()
-            except (*BREAKS, ValueError) as failure:
+            except Exception as failure:
                 attempt = 0 if self.state == UP else attempt + 1
                 text = str(failure) or type(failure).__name__
                 if text != self.error:
-                    log.warning("The topic %s is not brought over: %s", self._shown, text)
+                    is_ours = not isinstance(failure, (*BREAKS, ValueError))
+                    log.warning("The topic %s is not brought over: %s", self._shown, text, exc_info=is_ours)
                 self.state, self.error = DOWN, text
                 self.behind_since = self.behind_since or time.time()
             await asyncio.sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])

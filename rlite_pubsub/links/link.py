@@ -145,7 +145,9 @@ class Link:
         while True:
             try:
                 await follow()
-            except BREAKS as failure:
+            except Exception as failure:
+                if not isinstance(failure, BREAKS):
+                    log.exception("Unexpected failure of the link %s", self.definition.name)
                 self.failures += 1
                 attempt = 0 if self._parts[part] == UP else attempt + 1
                 self._see(part, DOWN, str(failure) or type(failure).__name__)

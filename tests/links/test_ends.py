@@ -13,8 +13,11 @@ from redis.exceptions import ConnectionError, ResponseError
 
 import rlite_pubsub.links
 from rlite_pubsub.links import process
+from rlite_pubsub.links.carrier import Carrier, Leg
 from rlite_pubsub.links.definition import Definition
+from rlite_pubsub.links.failing import DOWN
 from rlite_pubsub.links.link import Link
+from rlite_pubsub.links.link_wire import LinkWire
 from rlite_pubsub.links.switchboard import Switchboard
 from rlite_pubsub.links.wishes import Wishes
 
@@ -62,7 +65,7 @@ class Endless:
 
     carriers: dict[bytes, Any] = {}
 
-    async def run(self, *_: object) -> None:
+    async def run(self, *_: object, **__: object) -> None:
         await asyncio.Event().wait()
 
 
@@ -123,3 +126,59 @@ def test_a_process_whose_server_is_gone_sleeps_until_it_has_ended(
     asyncio.run(process.serve(str(tmp_path), reading))
     os.close(reading)
     assert len(reads) == 1
+
+
+def test_a_fault_of_ours_is_told_and_ends_no_topic(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    attempts: list[str] = []
+
+    async def faulty() -> LinkWire:
+        attempts.append(carrier.state)
+        raise TypeError("a fault of ours")
+
+    monkeypatch.setattr("rlite_pubsub.links.carrier.RETRY_SECONDS", (0.0,))
+    carrier = Carrier(Leg(b"t", b"t", b"here", b"there", True, True, False), faulty, faulty, b"field", "0-0")
+
+    async def story() -> None:
+        running = asyncio.ensure_future(carrier.run())
+        while len(attempts) < 3:
+            await asyncio.sleep(0)
+        assert not running.done()
+        running.cancel()
+
+    asyncio.run(story())
+    assert (carrier.state, carrier.error) == (DOWN, "a fault of ours")
+    assert attempts[1:] == [DOWN, DOWN]
+    assert caplog.text.count("Traceback") == 1, "with its trace, once"
+
+
+class Faulty:
+    """Topics whose bringing over meets a fault of ours."""
+
+    carriers: dict[bytes, Any] = {}
+
+    async def run(self, *_: object, **__: object) -> None:
+        raise TypeError("a fault of ours")
+
+
+def test_a_fault_of_ours_is_told_and_ends_no_link(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("rlite_pubsub.links.link.RETRY_SECONDS", (0.0,))
+    target = HalfOpenTarget()
+    monkeypatch.setattr(Definition, "target", target)
+
+    async def story() -> None:
+        definition = Definition("central", "redis://h", topics=("orders",), direction="out")
+        link = Link(definition, Switchboard(1), Wishes(1), lambda: None, Faulty())  # type: ignore[arg-type]
+        running = asyncio.ensure_future(link.run())
+        while len(target.opened) < 3:
+            await asyncio.sleep(0)
+        assert not running.done()
+        assert link.failures >= 2
+        running.cancel()
+
+    asyncio.run(story())
+    assert "Unexpected failure of the link central" in caplog.text
+    assert "TypeError: a fault of ours" in caplog.text
