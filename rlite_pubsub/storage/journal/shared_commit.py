@@ -1,8 +1,8 @@
 """One commit of LMDB for several turns of a server.
 
 While turns come quickly, each changes pages that the one before it has written just now. So a busy server that has the
-store to itself keeps its transaction open over several turns: each turn's rows go to the journal, in one write, and
-LMDB commits all of them a moment later (SHARED_S).
+store to itself, and always had, keeps its transaction open over several turns: each turn's rows go to the journal, in
+one write, and LMDB commits all of them a moment later (SHARED_S).
 
 Laws kept here:
  5. acknowledge after commit: for a turn that shares one, the record in the journal is the commit. If the transaction
