@@ -183,10 +183,7 @@ def _only(shown: TopPage, title: str) -> TopPage:
 
 def _press(keyboard: Keyboard, view: TopView, until_s: float) -> bool:
     """Handle the keyboard; return whether it is time for the next look: False if a key was pressed."""
-    left_s = until_s - time.monotonic()
-    if left_s <= 0:
-        return True
-    keys = keyboard.wait(left_s)
+    keys = keyboard.wait(max(0.0, until_s - time.monotonic()))  # looking may take longer than the interval
     for key in keys:
         view.press(key)
     return not keys

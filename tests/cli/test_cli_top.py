@@ -13,6 +13,7 @@ import subprocess
 import sys
 import termios
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ import redis
 from patience import PATIENCE_S, until
 from server_process import Serve, ServerProcess
 
-from rlite_pubsub.cli.top import TopView
+from rlite_pubsub.cli.top import TopView, _press
 from rlite_pubsub.cli.top_screen import cut, page_lines
 from rlite_pubsub.cli.top_tables import TopReading, page
 
@@ -191,6 +192,20 @@ def test_live_table_follows_what_changes_obeys_keys_and_leaves_the_terminal_as_i
     terminal.press("q")
     assert terminal.end() == 0
     assert terminal.is_as_before()
+
+
+class PressedKeyboard:
+    """Has a key, and nobody to wait for."""
+
+    def wait(self, seconds: float) -> list[str]:
+        assert seconds == 0
+        return ["q"]
+
+
+def test_keys_are_heard_though_looking_takes_longer_than_the_interval() -> None:
+    view = TopView("lag")
+    is_time_to_look = _press(PressedKeyboard(), view, until_s=time.monotonic() - 1)  # type: ignore[arg-type]
+    assert view.is_over and not is_time_to_look
 
 
 def test_connections_by_lag_channels_by_rate_disk_and_warnings_are_there(serve: Serve) -> None:

@@ -89,6 +89,8 @@ OVER_HTTP = "sse-channel-100,sse-events-100,post-50-everysec,sse-replay,gateway-
 """Likewise."""
 COLD = "cold-replay,sealing"
 """Likewise, and it needs Arrow."""
+BESIDE = ("link-", "backup-")
+"""Likewise, with a process of its own beside the server."""
 SPARK = ("spark-read-cold", "spark-read-server", "spark-stream", "spark-sink", "compaction", "pipeline-stats")
 """Likewise, and it needs Spark."""
 
@@ -96,7 +98,8 @@ SPARK = ("spark-read-cold", "spark-read-server", "spark-stream", "spark-sink", "
 @needs_redis
 def test_every_shape_runs_to_its_end() -> None:
     listed = [line.split()[0] for line in bench("--list").stdout.splitlines()]
-    listed = [name for name in listed if name not in (SHARES_A_FOLDER, *OVER_HTTP.split(","), *COLD.split(","), *SPARK)]
+    elsewhere = (SHARES_A_FOLDER, *OVER_HTTP.split(","), *COLD.split(","), *SPARK)
+    listed = [name for name in listed if name not in elsewhere and not name.startswith(BESIDE)]
     run = bench("--quick", "--ours", AS_OURS, "--only", ",".join(listed))
     assert run.returncode == 0, run.stdout + run.stderr
     assert list(dict.fromkeys(row[0] for row in rows(run.stdout))) == listed
@@ -108,6 +111,15 @@ def test_every_shape_of_http_runs_to_its_end() -> None:
     run = bench("--quick", "--only", OVER_HTTP)
     assert run.returncode == 0, run.stdout + run.stderr
     assert list(dict.fromkeys(row[0] for row in rows(run.stdout))) == OVER_HTTP.split(",")
+
+
+@needs_redis
+@needs_our_own
+def test_every_shape_with_a_process_beside_runs_to_its_end() -> None:
+    listed = [line.split()[0] for line in bench("--list").stdout.splitlines() if line.startswith(BESIDE)]
+    run = bench("--quick", "--only", ",".join(listed))
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert list(dict.fromkeys(row[0] for row in rows(run.stdout))) == listed
 
 
 @needs_redis

@@ -14,6 +14,7 @@ import zipfile
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,10 @@ def _build(tree: Path, kind: str, out: Path) -> Path:
     return made
 
 
+_FILTER: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+"""Python 3.11.2, which is Debian 12's, has no filters; from 3.12 on it warns if none is given."""
+
+
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sdist of this tree, unpacked."""
@@ -36,7 +41,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("an sdist is made of a checkout, with a new setuptools")
     folder = tmp_path_factory.mktemp("sdist")
     with tarfile.open(_build(ROOT, "sdist", folder / "made")) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extractall(folder, **_FILTER)
     (tree,) = (path for path in folder.iterdir() if path.name != "made")
     return tree
 

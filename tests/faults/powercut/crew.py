@@ -103,7 +103,7 @@ def run(
         ]
         compactions = 0
         if shape.compacts:
-            until(notes.exists, "a store")
+            until((store / "data.mdb").exists, "a store")
         while shape.compacts and any(worker.poll() is None for worker in workers):
             with start("-m", "rlite_pubsub", "compact", "-s", str(store), stdout=subprocess.PIPE) as compaction:
                 _, failure = compaction.communicate()
@@ -111,7 +111,7 @@ def run(
                 compactions += 1
         backing = None
         if shape.backs_up:
-            until(notes.exists, "a store")
+            until((store / "data.mdb").exists, "a store")
             words = [str(HERE / "backing.py"), *map(str, (store, notes, disk / "backup", disk / "told"))]
             backing = running.enter_context(start(*words, stdin=subprocess.PIPE))
             until((disk / "told").exists, "a backup")
