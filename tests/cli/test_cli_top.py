@@ -44,8 +44,10 @@ class Terminal:
         fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         self.before = termios.tcgetattr(other)
         self._other = other
+        environment = os.environ | {"TERM": "xterm"}
+        environment.pop("COLUMNS", None)  # pytest-xdist's, narrower than this terminal
         self.process = subprocess.Popen(
-            command, stdin=other, stdout=other, stderr=other, start_new_session=True, env=os.environ | {"TERM": "xterm"}
+            command, stdin=other, stdout=other, stderr=other, start_new_session=True, env=environment
         )
         self.written = b""
         self._reader = threading.Thread(target=self._read)

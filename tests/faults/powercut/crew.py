@@ -111,7 +111,7 @@ def run(
                 compactions += 1
         backing = None
         if shape.backs_up:
-            until((store / "data.mdb").exists, "a store")
+            until(notes.exists, "a note")
             words = [str(HERE / "backing.py"), *map(str, (store, notes, disk / "backup", disk / "told"))]
             backing = running.enter_context(start(*words, stdin=subprocess.PIPE))
             until((disk / "told").exists, "a backup")
