@@ -248,6 +248,22 @@ def _refuse(*_: object, **__: object) -> None:
     raise StoreHeld(Path(), lambda: "the disk is full")
 
 
+def test_a_turn_during_which_somebody_comes_leaves_no_record(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop.put("~1")
+    shared = loop.environment.shared
+    assert shared is not None
+    append = shared._journal.append
+
+    def somebody_comes(rows: list[Row]) -> bool:
+        shared._alone = -2
+        return append(rows)
+
+    monkeypatch.setattr(shared._journal, "append", somebody_comes)
+    loop.put("~2")  # which would be done after all, by the next process, if its commit had failed
+    assert shared._journal.turns == [] and loop.shared == 0
+    assert names(loop.environment) == ["~1", "~2"]
+
+
 # -- others
 
 

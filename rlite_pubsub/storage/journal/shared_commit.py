@@ -95,8 +95,6 @@ class SharedCommit:
         """How many turns are acknowledged, and in the journal alone."""
         self.is_owing = False
         """Turns of the journal could not be done again: nothing else can be done before."""
-        self.is_waited_for = False
-        """Another thread waits until what the journal has is home."""
         self._openings, self._alone = openings, alone
         self._environment = environment
         self._journal = journal
@@ -160,11 +158,12 @@ class SharedCommit:
         try:
             if not self._journal.append(rows):
                 return False
+            if self._openings[0] != self._alone:  # whoever comes looks at the journal, and may have done so just before
+                self._journal.take_back(count)  # its commit may still fail
+                return False
         except OSError as trouble:
             log.warning("The journal can't be written (%s): each turn is committed by itself", trouble)
             self._crowded_until = monotonic() + CROWDED_S
-            return False
-        if self._openings[0] != self._alone:  # whoever comes looks at the journal, and may have done so just before
             return False
         self.count = count + 1
         recorded.rows = []
