@@ -37,6 +37,7 @@ def made(request: pytest.FixtureRequest) -> Any:
         post=key_bytes.pure_post,
         words=key_bytes.pure_words,
         rows_in_order=key_bytes.pure_rows_in_order,
+        bytes_of_rows=key_bytes.pure_bytes_of_rows,
         changes=key_bytes.pure_changes,
     )
 
@@ -216,16 +217,21 @@ def test_what_is_not_bytes_is_put_nowhere(made: Any) -> None:
 
 def test_changes_are_as_the_journal_reads_them(made: Any) -> None:
     chance = random.Random(6)
-    rows: list[tuple[bytes, bytes | None]] = [
-        (key, None if chance.random() < 0.3 else chance.randbytes(chance.choice([0, 1, 300, 70_000])))
+    rows: dict[bytes, bytes | None] = {
+        key: None if chance.random() < 0.3 else chance.randbytes(chance.choice([0, 1, 300, 70_000]))
         for key in some_bytes(chance, 100)
-    ]
+    }
     assert made.changes(rows) == key_bytes.pure_changes(rows)
-    assert made.changes([]) == b""
-    assert made.changes([(b"a", b""), (b"b", None)]) == b"\0\1\0\0\0\0a" + b"\0\1\xff\xff\xff\xffb"
+    assert made.changes({}) == b""
+    assert made.changes({b"a": b"", b"b": None}) == b"\0\1\0\0\0\0a" + b"\0\1\xff\xff\xff\xffb"
 
 
-@pytest.mark.parametrize("rows", [[b"a"], [(b"a",)], [("a", b"b")], [(b"a", "b")]])
+def test_rows_count_more_than_their_values(made: Any) -> None:
+    assert made.bytes_of_rows({}) == 0
+    assert made.bytes_of_rows({b"a": b"xyz", b"b": None, b"c": b""}) == 3 * key_bytes.ROW_BYTES + 3
+
+
+@pytest.mark.parametrize("rows", [[(b"a", b"b")], {"a": b"b"}, {b"a": "b"}, {b"a": 1}])
 def test_what_is_no_row_is_no_change(made: Any, rows: Any) -> None:
-    with pytest.raises((TypeError, ValueError, error)):
+    with pytest.raises((TypeError, AttributeError)):
         made.changes(rows)

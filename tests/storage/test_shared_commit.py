@@ -17,8 +17,9 @@ from storage.conftest import Start
 from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreFull, StoreHeld
-from rlite_pubsub.storage.journal import journal, shared_commit
-from rlite_pubsub.storage.journal.journal import Journal, Row, apply, journal_path, owed
+from rlite_pubsub.storage.journal import journal, recording, shared_commit
+from rlite_pubsub.storage.journal.journal import Journal, apply, journal_path, owed
+from rlite_pubsub.storage.journal.recording import RecordedTransaction, Rows, delete_here
 from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.turn import Turn
@@ -243,6 +244,9 @@ class _Broken:
         self._txn.abort()  # type: ignore[attr-defined]
         raise lmdb.MapFullError("as on a full disk")
 
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._txn, name)
+
 
 def _refuse(*_: object, **__: object) -> None:
     raise StoreHeld(Path(), lambda: "the disk is full")
@@ -254,7 +258,7 @@ def test_a_turn_during_which_somebody_comes_leaves_no_record(loop: Loop, monkeyp
     assert shared is not None
     append = shared._journal.append
 
-    def somebody_comes(rows: list[Row]) -> bool:
+    def somebody_comes(rows: Rows) -> bool:
         shared._alone = -2
         return append(rows)
 
@@ -262,6 +266,118 @@ def test_a_turn_during_which_somebody_comes_leaves_no_record(loop: Loop, monkeyp
     loop.put("~2")  # which would be done after all, by the next process, if its commit had failed
     assert shared._journal.turns == [] and loop.shared == 0
     assert names(loop.environment) == ["~1", "~2"]
+
+
+# -- what LMDB has yet to be told
+
+
+@pytest.fixture
+def recorded(store: Store, loop: Loop) -> Iterator[RecordedTransaction]:
+    """The transaction of a turn, which can be put into the journal, with one before it."""
+    loop.put("~a", "~b", "~c")
+    recorded = loop.turn.begin(write=True)
+    assert isinstance(recorded, RecordedTransaction)
+    yield recorded
+    if loop.turn.txn is not None:
+        loop.turn.end(commit=True)
+
+
+def _told(recorded: RecordedTransaction, key: bytes) -> bytes | None:
+    found: bytes | None = recorded.txn.get(key)
+    return found
+
+
+def test_lmdb_is_told_once_for_several_turns(loop: Loop, recorded: RecordedTransaction) -> None:
+    recorded.put(b"~a", b"another")
+    assert recorded.get(b"~a") == b"another" and recorded.get(b"~b") == b"value of ~b"
+    assert recorded.get(b"~x") is None
+    assert _told(recorded, b"~a") == b"value of ~a"
+    loop.turn.end(commit=True)
+    assert loop.shared == 1 and _told(recorded, b"~a") == b"value of ~a"
+    assert loop.environment.read(lambda txn: txn.get(b"~a")) == b"another"
+
+
+def test_what_was_removed_is_not_there(loop: Loop, recorded: RecordedTransaction) -> None:
+    assert recorded.delete(b"~a") is True and recorded.delete(b"~a") is False and recorded.delete(b"~x") is False
+    recorded.put(b"~d", b"1")
+    assert recorded.delete(b"~d") is True
+    assert recorded.get(b"~a") is None and recorded.get(b"~d") is None
+    recorded.put(b"~a", b"again")
+    recorded.change({b"~b": None, b"~c": b"new"})
+    assert recorded.get(b"~a") == b"again" and recorded.get(b"~b") is None and recorded.get(b"~c") == b"new"
+    loop.turn.end(commit=True)
+    assert loop.environment.read(lambda txn: list(txn.cursor())) == _with({b"~a": b"again", b"~c": b"new"}, loop)
+
+
+def _with(rows: dict[bytes, bytes], loop: Loop) -> list[tuple[bytes, bytes]]:
+    """These rows, and those of the store that are not of the test."""
+    others = loop.environment.read(lambda txn: [row for row in txn.cursor() if not row[0].startswith(b"~")])
+    return [*others, *sorted(rows.items())]
+
+
+def test_who_walks_over_rows_meets_all_and_changes_them_on_the_way(loop: Loop, recorded: RecordedTransaction) -> None:
+    recorded.put(b"~d", b"1")
+    recorded.delete(b"~b")
+    cursor = recorded.cursor()
+    assert cursor.set_range(b"~")
+    found = []
+    while cursor.key()[:1] == b"~":
+        found.append(cursor.key())
+        if cursor.key() == b"~c":
+            recorded.put(b"~e", b"put behind the cursor")
+            recorded.change({b"~f": b"and so are these", b"~a": None})
+        if not (delete_here(recorded, cursor) if cursor.key() == b"~d" else cursor.next()):
+            break
+    assert found == [b"~a", b"~c", b"~d", b"~e", b"~f"]
+    loop.turn.end(commit=True)
+    assert loop.shared == 1
+    assert names(loop.environment) == ["~c", "~e", "~f"]
+
+
+def test_the_turn_after_one_that_walked_tells_lmdb_later_again(loop: Loop, recorded: RecordedTransaction) -> None:
+    recorded.cursor()
+    recorded.put(b"~d", b"1")
+    assert _told(recorded, b"~d") == b"1"
+    loop.turn.end(commit=True)
+    loop.put("~e")
+    assert loop.shared == 2 and _told(recorded, b"~e") is None
+    assert names(loop.environment) == ["~a", "~b", "~c", "~d", "~e"]
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_turn_that_is_too_large_is_not_held(loop: Loop, recorded: RecordedTransaction, at_once: bool) -> None:
+    rows: Rows = {b"~%03d" % number: b"x" * 1000 for number in range(500)}
+    recorded.put(b"~d", b"1")
+    if at_once:
+        recorded.change(rows)
+    else:
+        for key in rows:
+            recorded.put(key, b"x" * 1000)
+    assert recorded.rows == {} and _told(recorded, b"~499") is not None
+    recorded.put(b"~d", b"2")
+    assert recorded.rows == {} and _told(recorded, b"~d") == b"2"
+    loop.turn.end(commit=True)
+    assert loop.shared == 0
+    assert len(names(loop.environment)) == 504
+
+
+def test_a_transaction_that_cannot_be_told_takes_only_its_own_turn_with_it(
+    loop: Loop, recorded: RecordedTransaction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise lmdb.MapFullError("as on a full disk")
+
+    loop.turn.end(commit=True)
+    loop.put("~d")
+    loop.turn.begin(write=True)
+    recorded.put(b"~e", b"1")
+    loop.turn.want_sync()  # so that it is committed now
+    with monkeypatch.context() as broken:
+        broken.setattr(recording, "_change", full)
+        with pytest.raises(StoreFull):
+            loop.turn.end(commit=True)
+    assert loop.shared == 0
+    assert names(loop.environment) == ["~a", "~b", "~c", "~d"]
 
 
 # -- others
@@ -409,7 +525,7 @@ def test_a_stopped_process_is_named(tmp_path: Path, start: Start, monkeypatch: p
 # -- the journal
 
 
-ROWS: list[Row] = [(b"a", b"1"), (b"b", None), (b"c" * 511, b""), (b"d", b"x" * 70_000)]
+ROWS: Rows = {b"a": b"1", b"b": None, b"c" * 511: b"", b"d": b"x" * 70_000}
 
 
 @pytest.fixture
@@ -420,13 +536,13 @@ def file(tmp_path: Path) -> Path:
 def test_rows_come_back_as_they_were(file: Path, tmp_path: Path) -> None:
     written = Journal(file, BOOT)
     written.begin(7)
-    assert written.append(ROWS) and written.append([(b"e", b"2")])
+    assert written.append(ROWS) and written.append({b"e": b"2"})
     found = owed(file, BOOT, 7)
     assert found is not None and len(found.turns) == 2
     environment = Environment(tmp_path / "x.mdb", "no", quota_bytes=1 << 24)
     environment.write(lambda txn: txn.put(b"b", b"goes"))
     environment.write(lambda txn: apply(txn, found.turns))
-    expected = [(key, value) for key, value in [*ROWS, (b"e", b"2")] if value is not None]
+    expected = [(key, value) for key, value in [*ROWS.items(), (b"e", b"2")] if value is not None]
     assert environment.read(lambda txn: list(txn.cursor())) == expected
     environment.close()
 
@@ -450,7 +566,7 @@ def test_a_record_that_is_not_whole_does_not_count_nor_do_those_after_it(file: P
     written = Journal(file, BOOT)
     written.begin(7)
     for number in range(3):
-        written.append([(b"%d" % number, b"value")])
+        written.append({b"%d" % number: b"value"})
     stored = bytearray(file.read_bytes())
     record = 20 + len(written.turns[0])
     for at in range(record, 2 * record):
@@ -465,11 +581,11 @@ def test_a_record_that_is_taken_back_does_not_count(file: Path) -> None:
     written = Journal(file, BOOT)
     written.begin(7)
     for number in range(3):
-        written.append([(b"%d" % number, b"value")])
+        written.append({b"%d" % number: b"value"})
     written.take_back(2)
     found = owed(file, BOOT, 7)
     assert found is not None and found.turns == written.turns and len(found.turns) == 2
-    written.append([(b"another", b"")])
+    written.append({b"another": b""})
     found = owed(file, BOOT, 7)
     assert found is not None and len(found.turns) == 3
 

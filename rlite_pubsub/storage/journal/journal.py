@@ -25,15 +25,12 @@ from rlite_pubsub.storage.keys.key_bytes import CHANGE_HEAD, REMOVED, changes
 from rlite_pubsub.storage.system import take_blocks
 
 if TYPE_CHECKING:
-    from rlite_pubsub.storage.journal.recording import Txn
+    from rlite_pubsub.storage.journal.recording import Rows, Txn
 
 MOST_BYTES: Final = 4 << 20
 """The size of the file, which is reserved on the disk."""
 _HEAD: Final = Struct(">IIQI")
 _CHECKED: Final = Struct(">IQI")
-
-Row = tuple[bytes, bytes | None]
-"""A key, and its value: None if the row is removed."""
 
 
 class Owed(NamedTuple):
@@ -68,7 +65,7 @@ class Journal:
         self._at = 0
         self.turns = []
 
-    def append(self, rows: list[Row]) -> bool:
+    def append(self, rows: Rows) -> bool:
         """Write a turn's rows down. Returns False, having written nothing, if there is no room. Raises OSError."""
         packed = changes(rows)
         behind = self._at + _HEAD.size + len(packed)

@@ -1,7 +1,8 @@
-"""A writing transaction that notes the rows it changes, for the journal.
+"""A writing transaction that several turns share. It notes the rows that each of them changes, for the journal.
 
-Its cursors are LMDB's own, for reading. What changes rows at a cursor goes through `databases.put_rows` and
-`databases.delete_here`, which note it.
+The journal is what keeps them, so LMDB's own transaction gets them later, all at once and each only as it is in the
+end: before anything walks over records, and when it is committed. From the first cursor on a turn changes LMDB's own at
+once. What changes rows at a cursor goes through `delete_here`, and many rows go through `change_rows`.
 """
 
 from __future__ import annotations
@@ -9,69 +10,150 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from rlite_pubsub.storage.keys.key_bytes import ROW_BYTES, bytes_of_rows, rows_in_order
+
 if TYPE_CHECKING:
     import lmdb
 
-    from rlite_pubsub.storage.journal.journal import Row
-
 Txn: TypeAlias = "lmdb.Transaction[bytes]"
 Cursor: TypeAlias = "lmdb.Cursor[bytes]"
+Rows: TypeAlias = dict[bytes, bytes | None]
+"""Values by their keys; None: the row is removed."""
 
 MOST_TURN_BYTES: Final = 256 << 10
 """What one turn may change; a larger one is committed by itself."""
-_ROW_BYTES: Final = 50
 
 
 class RecordedTransaction:
-    """LMDB's transaction, and the rows that the present turn has changed in it."""
+    """LMDB's transaction, what it has yet to be told, and the rows that the present turn has changed."""
 
-    __slots__ = ("cursor", "get", "id", "rows", "size", "stat", "txn")
+    __slots__ = ("_is_direct", "_owed", "id", "rows", "size", "txn")
 
     def __init__(self, txn: Txn) -> None:
         self.txn = txn
-        self.get: Callable[..., Any] = txn.get
-        self.cursor: Callable[..., Any] = txn.cursor
-        self.stat: Callable[..., Any] = txn.stat
         self.id: Callable[..., Any] = txn.id
-        self.rows: list[Row] = []
+        self._owed: Rows = {}
+        self._is_direct = False
+        self.rows: Rows = {}
         self.size = 0
         """About how many bytes they have; beyond `MOST_TURN_BYTES`, which the journal does not take, there are none."""
 
+    def begin_turn(self) -> None:
+        """Begin the next turn."""
+        self.rows = {}
+        self.size = 0
+        self._is_direct = False
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return a row's value; None if there is no such row."""
+        owed = self._owed
+        if owed and key in owed:
+            return owed[key]
+        found: bytes | None = self.txn.get(key)
+        return found
+
     def put(self, key: bytes, value: bytes) -> bool:
         """Write a row."""
-        done: bool = self.txn.put(key, value)
-        self.size += _ROW_BYTES + len(value)
-        if self.size <= MOST_TURN_BYTES:
-            self.rows.append((key, value))
-        elif self.rows:
-            self.rows = []
-        return done
+        if self._is_direct:
+            self.txn.put(key, value)
+        else:
+            self._owed[key] = value
+        self._note(key, value, ROW_BYTES + len(value))
+        return True
 
     def delete(self, key: bytes) -> bool:
         """Remove a row; return whether it was there."""
-        done: bool = self.txn.delete(key)
-        if done:
-            self.note_removed(key)
-        return done
+        if self._is_direct:
+            was_there = self.txn.delete(key)
+        else:
+            was_there = self.get(key) is not None
+            if was_there:
+                self._owed[key] = None
+        if was_there:
+            self._note(key, None, ROW_BYTES)
+        return was_there
+
+    def change(self, rows: Rows) -> None:
+        """Write rows, and remove those that are None."""
+        if self._is_direct:
+            _change(self.txn, rows)
+        else:
+            self._owed.update(rows)
+        self.size += bytes_of_rows(rows)
+        if self.size <= MOST_TURN_BYTES:
+            self.rows.update(rows)
+        else:
+            self._give_up()
+
+    def cursor(self) -> Cursor:
+        """Return a cursor of LMDB's own."""
+        self.bring()
+        self._is_direct = True
+        return self.txn.cursor()
+
+    def stat(self) -> Any:
+        """Return what LMDB says of its tree."""
+        self.bring()
+        return self.txn.stat()
 
     def note_removed(self, key: bytes) -> None:
-        """Note that a row is removed."""
-        self.size += _ROW_BYTES
+        """Note that a row was removed at a cursor."""
+        self._note(key, None, ROW_BYTES)
+
+    def bring(self) -> None:
+        """Tell LMDB's transaction what it has yet to be told."""
+        owed = self._owed
+        if owed:
+            self._owed = {}
+            _change(self.txn, owed)
+
+    def commit(self) -> None:
+        """Commit all of it, or nothing."""
+        try:
+            self.bring()
+        except BaseException:
+            self.txn.abort()
+            raise
+        self.txn.commit()
+
+    def abort(self) -> None:
+        """Undo all of it."""
+        self._owed = {}
+        self.txn.abort()
+
+    def _note(self, key: bytes, value: bytes | None, size: int) -> None:
+        self.size += size
         if self.size <= MOST_TURN_BYTES:
-            self.rows.append((key, None))
-        elif self.rows:
-            self.rows = []
+            self.rows[key] = value
+        else:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Hold nothing of a turn that the journal does not take."""
+        if self.rows:
+            self.rows = {}
+        if not self._is_direct:
+            self.bring()
+            self._is_direct = True
 
 
-def put_rows(txn: Txn, rows: list[tuple[bytes, bytes]]) -> None:
-    """Write rows, which are in the order of their keys: side by side LMDB finds them sooner."""
-    txn.cursor().putmulti(rows)
+def change_rows(txn: Txn, rows: Rows) -> None:
+    """Write rows, and remove those that are None."""
     if isinstance(txn, RecordedTransaction):
-        txn.size += sum([_ROW_BYTES + len(value) for _, value in rows])
-        if txn.size <= MOST_TURN_BYTES:
-            txn.rows += rows
-        elif txn.rows:
-            txn.rows = []
+        txn.change(rows)
+    else:
+        _change(txn, rows)
+
+
+def _change(txn: Txn, rows: Rows) -> None:
+    kept, gone = rows_in_order(rows)
+    for key in gone:
+        txn.delete(key)
+    if len(kept) == 1:
+        key, value = kept[0]
+        txn.put(key, value)
+    elif kept:
+        txn.cursor().putmulti(kept)  # side by side LMDB finds them sooner
 
 
 def delete_here(txn: Txn, cursor: Cursor) -> bool:

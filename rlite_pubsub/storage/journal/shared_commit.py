@@ -166,8 +166,7 @@ class SharedCommit:
             self._crowded_until = monotonic() + CROWDED_S
             return False
         self.count = count + 1
-        recorded.rows = []
-        recorded.size = 0
+        recorded.begin_turn()
         if not self._is_timed:
             self._is_timed = True
             self._loop_thread = get_native_id()
@@ -175,11 +174,10 @@ class SharedCommit:
         return True
 
     def leave(self) -> Txn:
-        """Return LMDB's own transaction, which is about to end, with all that shares it."""
-        recorded = self._recorded
-        assert recorded is not None
-        self._recorded = self.txn = None
-        return recorded.txn
+        """Return the transaction, which is about to end, with all that shares it."""
+        txn, self.txn, self._recorded = self.txn, None, None
+        assert txn is not None
+        return txn
 
     def committed(self) -> None:
         """Note that it is committed."""

@@ -19,6 +19,7 @@
 #define WORD_HEAD_BYTES 4
 #define CHANGE_HEAD_BYTES 6
 #define REMOVED 0xffffffffu
+#define ROW_BYTES 50
 
 /* -- BLAKE2b (RFC 7693) of 16 bytes, without a key */
 
@@ -436,46 +437,51 @@ static PyObject *rows_in_order(PyObject *unused, PyObject *rows)
     return made;
 }
 
-/* Whether this is a row: a key of 16 bits' length, and a value or None. */
-static int is_change(PyObject *row)
+static PyObject *bytes_of_rows(PyObject *unused, PyObject *rows)
 {
-    if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != 2)
-        return 0;
-    PyObject *key = PyTuple_GET_ITEM(row, 0), *value = PyTuple_GET_ITEM(row, 1);
+    if (!PyDict_Check(rows)) {
+        PyErr_SetString(PyExc_TypeError, "rows are a dictionary");
+        return NULL;
+    }
+    Py_ssize_t at = 0, size = PyDict_GET_SIZE(rows) * ROW_BYTES;
+    PyObject *key, *value;
+    while (PyDict_Next(rows, &at, &key, &value))
+        if (PyBytes_Check(value))
+            size += PyBytes_GET_SIZE(value);
+    return PyLong_FromSsize_t(size);
+}
+
+/* Whether these are of a row: a key of 16 bits' length, and a value or None. */
+static int are_of_row(PyObject *key, PyObject *value)
+{
     return PyBytes_Check(key) && PyBytes_GET_SIZE(key) <= 0xffff &&
            (value == Py_None || (PyBytes_Check(value) && (uint64_t)PyBytes_GET_SIZE(value) < REMOVED));
 }
 
 static PyObject *changes(PyObject *unused, PyObject *rows)
 {
-    if (!PyList_Check(rows)) {
-        PyErr_SetString(PyExc_TypeError, "changes are a list");
+    if (!PyDict_Check(rows)) {
+        PyErr_SetString(PyExc_TypeError, "rows are a dictionary");
         return NULL;
     }
-    Py_ssize_t count = PyList_GET_SIZE(rows), size = 0;
-    for (Py_ssize_t at = 0; at < count; at++) {
-        PyObject *row = PyList_GET_ITEM(rows, at);
-        if (!is_change(row)) {
+    Py_ssize_t at = 0, size = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(rows, &at, &key, &value)) {
+        if (!are_of_row(key, value)) {
             PyErr_SetString(PyExc_TypeError, "a change is a key and a value");
             return NULL;
         }
-        PyObject *value = PyTuple_GET_ITEM(row, 1);
-        size += CHANGE_HEAD_BYTES + PyBytes_GET_SIZE(PyTuple_GET_ITEM(row, 0)) +
-                (value == Py_None ? 0 : PyBytes_GET_SIZE(value));
+        size += CHANGE_HEAD_BYTES + PyBytes_GET_SIZE(key) + (value == Py_None ? 0 : PyBytes_GET_SIZE(value));
     }
     PyObject *made = PyBytes_FromStringAndSize(NULL, size);
     if (made == NULL)
         return NULL;
-    uint8_t *to = (uint8_t *)PyBytes_AS_STRING(made);
-    for (Py_ssize_t at = 0; at < count; at++) {
-        PyObject *row = PyList_GET_ITEM(rows, at), *key = PyTuple_GET_ITEM(row, 0), *value = PyTuple_GET_ITEM(row, 1);
+    char *to = PyBytes_AS_STRING(made);
+    at = 0;
+    while (PyDict_Next(rows, &at, &key, &value)) {
         size_t key_size = PyBytes_GET_SIZE(key), value_size = value == Py_None ? 0 : PyBytes_GET_SIZE(value);
-        uint32_t said = value == Py_None ? REMOVED : (uint32_t)value_size;
-        to[0] = (uint8_t)(key_size >> 8);
-        to[1] = (uint8_t)key_size;
-        for (int byte = 0; byte < 4; byte++)
-            to[2 + byte] = (uint8_t)(said >> (24 - 8 * byte));
-        to += CHANGE_HEAD_BYTES;
+        to = in_big_endian(to, key_size, 2);
+        to = in_big_endian(to, value == Py_None ? REMOVED : value_size, 4);
         memcpy(to, PyBytes_AS_STRING(key), key_size);
         to += key_size;
         if (value_size)
@@ -499,6 +505,7 @@ static PyMethodDef methods[] = {
     {"post", (PyCFunction)(void (*)(void))post, METH_FASTCALL, NULL},
     {"words", words, METH_O, NULL},
     {"rows_in_order", rows_in_order, METH_O, NULL},
+    {"bytes_of_rows", bytes_of_rows, METH_O, NULL},
     {"changes", changes, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };

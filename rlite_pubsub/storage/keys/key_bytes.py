@@ -22,6 +22,8 @@ KEY_HEAD: Final = Struct(">BBQQI")
 _COUNT: Final = Struct(">Q")
 CHANGE_HEAD: Final = Struct(">HI")
 REMOVED: Final = 0xFFFFFFFF
+ROW_BYTES: Final = 50
+"""What a row counts beside its value."""
 _OTHER_BITS: Final = bytes(range(255, -1, -1))
 """For each byte the one with all bits inverted."""
 
@@ -80,9 +82,13 @@ def pure_rows_in_order(rows: dict[bytes, bytes | None]) -> tuple[list[tuple[byte
     return kept, gone
 
 
-def pure_changes(rows: list[tuple[bytes, bytes | None]]) -> bytes:
+def pure_bytes_of_rows(rows: dict[bytes, bytes | None]) -> int:
+    return sum([ROW_BYTES if value is None else ROW_BYTES + len(value) for value in rows.values()])
+
+
+def pure_changes(rows: dict[bytes, bytes | None]) -> bytes:
     parts = list[bytes]()
-    for key, value in rows:
+    for key, value in rows.items():
         if value is None:
             parts += [CHANGE_HEAD.pack(len(key), REMOVED), key]
         else:
@@ -125,7 +131,9 @@ words: Callable[[list[bytes] | tuple[bytes, ...]], bytes]
 """Strings in one record: how many there are, the length of each, the strings."""
 rows_in_order: Callable[[dict[bytes, bytes | None]], tuple[list[tuple[bytes, bytes]], list[bytes]]]
 """Returns the rows that have a value, and the keys of those that have None, both in the order of keys."""
-changes: Callable[[list[tuple[bytes, bytes | None]]], bytes]
+bytes_of_rows: Callable[[dict[bytes, bytes | None]], int]
+"""About how many bytes rows have: `ROW_BYTES` each, and their values."""
+changes: Callable[[dict[bytes, bytes | None]], bytes]
 """Rows as the journal has them: the length of each key, that of its value (`REMOVED`: None), the key, the value."""
 try:
     from rlite_pubsub.storage.keys import _key_bytes
@@ -133,11 +141,13 @@ except ImportError:
     digest, place, left_of, right_of = pure_digest, pure_place, bisect_left, bisect_right
     put_in, take_out = insort, pure_take_out
     members_of, field, element, key_record = pure_members_of, pure_field, pure_element, pure_key_record
-    post, words, rows_in_order, changes = pure_post, pure_words, pure_rows_in_order, pure_changes
+    post, words, rows_in_order = pure_post, pure_words, pure_rows_in_order
+    bytes_of_rows, changes = pure_bytes_of_rows, pure_changes
 else:
     digest, place = _key_bytes.digest, _key_bytes.place
     left_of, right_of = _key_bytes.left_of, _key_bytes.right_of
     put_in, take_out = _key_bytes.put_in, _key_bytes.take_out
     members_of, field = _key_bytes.members_of, _key_bytes.field
     element, key_record, post = _key_bytes.element, _key_bytes.key_record, _key_bytes.post
-    words, rows_in_order, changes = _key_bytes.words, _key_bytes.rows_in_order, _key_bytes.changes
+    words, rows_in_order = _key_bytes.words, _key_bytes.rows_in_order
+    bytes_of_rows, changes = _key_bytes.bytes_of_rows, _key_bytes.changes

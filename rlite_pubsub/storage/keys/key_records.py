@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.journal.recording import put_rows
+from rlite_pubsub.storage.journal.recording import change_rows
 from rlite_pubsub.storage.keys import key_bytes
 
 STRING: Final = 1
@@ -40,7 +40,6 @@ _SPACE_RECORD: Final = Struct(">IQQ")
 _HEAD: Final = key_bytes.KEY_HEAD
 pack: Final = key_bytes.key_record
 """Returns the record of a key: its type, its flags, when it expires, its last transaction, its name and body."""
-_rows_in_order: Final = key_bytes.rows_in_order
 _EXPIRY: Final = Struct(">Q")
 TURN_BITS: Final = 16
 """How many bits of `modified` say which turn of its transaction wrote a record."""
@@ -139,7 +138,7 @@ def put_all(txn: Txn, values: list[tuple[bytes, bytes]]) -> None:
         txn.put(databases.KEYS + place, value)
     else:
         rows: dict[bytes, bytes | None] = {databases.KEYS + place: value for place, value in values}
-        put_rows(txn, _rows_in_order(rows)[0])
+        change_rows(txn, rows)
 
 
 def delete(txn: Txn, place: bytes) -> None:

@@ -16,14 +16,13 @@ from typing import Final
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import RecordDamaged
-from rlite_pubsub.storage.journal.recording import put_rows
+from rlite_pubsub.storage.journal.recording import change_rows
 from rlite_pubsub.storage.keys import key_bytes, ranks, words
 from rlite_pubsub.storage.keys.rows import Rows
 
 _left_of: Final = key_bytes.left_of  # compiled code finds its own names without a look-up
 _right_of: Final = key_bytes.right_of
 _put_in: Final = key_bytes.put_in
-_rows_in_order: Final = key_bytes.rows_in_order
 _take_out: Final = key_bytes.take_out
 _MOST_BYTES: Final = ranks.MOST_BYTES
 _WORD_BYTES: Final = ranks.WORD_BYTES
@@ -289,17 +288,14 @@ class Order:
             top = self._top = self._under(txn, top, 0)
             self.levels -= 1
         changed, self._changed = self._changed, []
-        gone, self._gone = self._gone, []
-        for key in gone:
-            txn.delete(key)
-        records: dict[bytes, bytes | None] = {}
+        records: dict[bytes, bytes | None] = dict.fromkeys(self._gone)
+        self._gone = []
         for node in changed:
             node.is_changed = False
             if not node.is_gone:
                 node.is_stored = True
                 records[self._key(node)] = node.packed()
-        if records:
-            put_rows(txn, _rows_in_order(records)[0])
+        change_rows(txn, records)
 
     def let_go(self) -> None:
         """Drop all nodes from memory. All must have been written."""

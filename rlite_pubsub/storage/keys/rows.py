@@ -12,12 +12,10 @@ from __future__ import annotations
 from typing import Final
 
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.journal.recording import put_rows
-from rlite_pubsub.storage.keys import key_bytes
+from rlite_pubsub.storage.journal.recording import change_rows
 
 _MOST_BYTES: Final = 4 << 20
 """The bytes of one collection that wait to be written, at most: a script or a transaction may go on for long."""
-_rows_in_order: Final = key_bytes.rows_in_order
 _ROW_BYTES: Final = 200
 """About how much memory one takes beside its value."""
 
@@ -65,14 +63,7 @@ class Rows:
             return
         self._changed = {}
         self._bytes = 0
-        kept, gone = _rows_in_order(changed)
-        for key in gone:
-            txn.delete(key)
-        if len(kept) == 1:
-            key, value = kept[0]
-            txn.put(key, value)
-        elif kept:
-            put_rows(txn, kept)
+        change_rows(txn, changed)
 
     def forget(self) -> None:
         """Forget the gathered rows: the collection is removed."""
