@@ -26,6 +26,7 @@ from rlite_pubsub.keyspace.topic.retention import Retention
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.agenda import KEYS, READY
 from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.journal.recording import change_rows
 from rlite_pubsub.storage.keys import garbage, key_records
 from rlite_pubsub.storage.keys.key_records import Space
 from rlite_pubsub.storage.turn import Turn
@@ -156,12 +157,12 @@ class Part(Shelter):
         modified = (self._version << key_records.TURN_BITS) + turn.place
         if self.unwritten:
             changed, self.unwritten = self.unwritten, {}
-            values = []
+            rows: dict[bytes, bytes | None] = {}
             for record in changed:
-                values.append((record.place, record.packed(txn, modified)))
+                rows[record.row] = record.packed(txn, modified)
                 if record.stored_expires_ms != record.expires_ms and (more := record.schedule(txn)):
                     self._count(record.database, 0, more)
-            key_records.put_all(txn, values)
+            change_rows(txn, rows)
         if self.spaces_changed:
             self.spaces_changed = False
             for database, space in self._spaces.items():

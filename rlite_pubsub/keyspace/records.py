@@ -30,7 +30,17 @@ _FRAME_BYTES: Final = 56
 class Record:
     """A key."""
 
-    __slots__ = ("database", "expires_ms", "is_stored", "modified", "name", "place", "stored_expires_ms", "used_at")
+    __slots__ = (
+        "database",
+        "expires_ms",
+        "is_stored",
+        "modified",
+        "name",
+        "place",
+        "row",
+        "stored_expires_ms",
+        "used_at",
+    )
 
     type: ClassVar[int]
 
@@ -38,6 +48,7 @@ class Record:
         self.database = database
         self.name = name
         self.place = place
+        self.row = key_records.row(place)  # the key that it stands under
         self.expires_ms = 0  # 0: never
         self.modified = 0  # the transaction that wrote it last
         self.is_stored = False
@@ -53,6 +64,7 @@ class Record:
     def rename(self, database: int, name: bytes, place: bytes) -> None:
         """Move it to this place; it is not in the store under any name."""
         self.database, self.name, self.place = database, name, place
+        self.row = key_records.row(place)
 
     def expire_at(self, expires_ms: int) -> None:
         """Set when it expires; 0: never."""

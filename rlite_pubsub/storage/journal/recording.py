@@ -74,16 +74,18 @@ class RecordedTransaction:
         return was_there
 
     def change(self, rows: Rows) -> None:
-        """Write rows, and remove those that are None."""
+        """Write rows, and remove those that are None. The caller gives the dictionary away."""
         if self._is_direct:
             _change(self.txn, rows)
         else:
             self._owed.update(rows)
         self.size += bytes_of_rows(rows)
-        if self.size <= MOST_TURN_BYTES:
+        if self.size > MOST_TURN_BYTES:
+            self._give_up()
+        elif self.rows:
             self.rows.update(rows)
         else:
-            self._give_up()
+            self.rows = rows
 
     def cursor(self) -> Cursor:
         """Return a cursor of LMDB's own."""
@@ -138,7 +140,7 @@ class RecordedTransaction:
 
 
 def change_rows(txn: Txn, rows: Rows) -> None:
-    """Write rows, and remove those that are None."""
+    """Write rows, and remove those that are None. The caller gives the dictionary away."""
     if isinstance(txn, RecordedTransaction):
         txn.change(rows)
     else:

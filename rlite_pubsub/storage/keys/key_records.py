@@ -20,7 +20,6 @@ from typing import Final, NamedTuple
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.journal.recording import change_rows
 from rlite_pubsub.storage.keys import key_bytes
 
 STRING: Final = 1
@@ -121,6 +120,11 @@ def _next(txn: Txn, counter: bytes) -> int:
     return number
 
 
+def row(place: bytes) -> bytes:
+    """Return the key of a key's record."""
+    return databases.KEYS + place
+
+
 def get(txn: Txn, place: bytes) -> KeyRecord | None:
     value = txn.get(databases.KEYS + place)
     return unpack(value) if value is not None else None
@@ -129,16 +133,6 @@ def get(txn: Txn, place: bytes) -> KeyRecord | None:
 def put(txn: Txn, place: bytes, value: bytes) -> None:
     """Write a key; `value` is packed."""
     txn.put(databases.KEYS + place, value)
-
-
-def put_all(txn: Txn, values: list[tuple[bytes, bytes]]) -> None:
-    """Write several keys: each (place, value)."""
-    if len(values) == 1:
-        place, value = values[0]
-        txn.put(databases.KEYS + place, value)
-    else:
-        rows: dict[bytes, bytes | None] = {databases.KEYS + place: value for place, value in values}
-        change_rows(txn, rows)
 
 
 def delete(txn: Txn, place: bytes) -> None:
