@@ -30,7 +30,7 @@ static char *put_head(char *at, char first, size_t number)
 
 static PyObject *bulk_array(PyObject *unused, PyObject *const *args, Py_ssize_t count)
 {
-    /* (a list or tuple of bytes, what stands before them: None is an array's header) */
+    /* (a list or tuple, what stands before its elements: None is an array's header) -> None if they aren't all bytes */
     if (count != 2 || !(PyList_Check(args[0]) || PyTuple_Check(args[0])) ||
         !(args[1] == Py_None || PyBytes_Check(args[1]))) {
         PyErr_SetString(PyExc_TypeError, "a list or tuple, and a header or None");
@@ -40,10 +40,8 @@ static PyObject *bulk_array(PyObject *unused, PyObject *const *args, Py_ssize_t 
     PyObject **texts = PySequence_Fast_ITEMS(args[0]), *header = args[1] == Py_None ? NULL : args[1];
     size_t size = header != NULL ? (size_t)PyBytes_GET_SIZE(header) : 3 + (size_t)digits_of(length);
     for (Py_ssize_t place = 0; place < length; place++) {
-        if (!PyBytes_Check(texts[place])) {
-            PyErr_SetString(PyExc_TypeError, "bulk strings are bytes");
-            return NULL;
-        }
+        if (!PyBytes_CheckExact(texts[place]))
+            Py_RETURN_NONE;
         size_t text = PyBytes_GET_SIZE(texts[place]);
         size += 5 + digits_of(text) + text;
     }

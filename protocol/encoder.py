@@ -43,10 +43,16 @@ def bulk(text: bytes) -> bytes:
 
 def bulk_array(elements: list[bytes] | tuple[bytes, ...], header: bytes | None = None) -> bytes:
     """Return an array of bulk strings; the same in both versions. With a header it is another aggregate of them."""
-    return _bulk_array(elements, header)
+    made = _bulk_array(elements, header)
+    if made is None:
+        raise TypeError("bulk strings are bytes")
+    return made
 
 
-def pure_bulk_array(elements: list[bytes] | tuple[bytes, ...], header: bytes | None) -> bytes:
+def pure_bulk_array(elements: list[bytes] | tuple[bytes, ...], header: bytes | None) -> bytes | None:
+    for element in elements:
+        if type(element) is not bytes:
+            return None
     texts = elements if isinstance(elements, list) else list(elements)
     if header is None:
         header = b"*%d\r\n" % len(texts)
@@ -68,7 +74,7 @@ def pure_bulk_array(elements: list[bytes] | tuple[bytes, ...], header: bytes | N
     return b"".join(parts)
 
 
-_made_by: Callable[[list[bytes] | tuple[bytes, ...], bytes | None], bytes]
+_made_by: Callable[[list[bytes] | tuple[bytes, ...], bytes | None], bytes | None]
 try:
     from rlite_pubsub.protocol import _bulk_array as _in_c
 except ImportError:
@@ -76,7 +82,7 @@ except ImportError:
 else:
     _made_by = _in_c.bulk_array
 _bulk_array: Final = _made_by
-"""In a compiled package this is _bulk_array.c."""
+"""None: these are not all bytes, and nothing that was made of bytes. In a compiled package this is _bulk_array.c."""
 
 
 def integer(number: int) -> bytes:
@@ -130,11 +136,9 @@ def put(parts: list[bytes], reply: Reply, protocol: int) -> None:
 def _aggregate(header: bytes, elements: Iterable[Reply], protocol: int) -> bytes:
     if not isinstance(elements, list):
         elements = list(elements)
-    for element in elements:
-        if type(element) is not bytes:
-            break
-    else:
-        return bulk_array(cast("list[bytes]", elements), header)  # as most are
+    made = _bulk_array(cast("list[bytes]", elements), header)
+    if made is not None:
+        return made  # as most are
     parts = [header]
     for element in elements:
         put(parts, element, protocol)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from rlite_pubsub.keyspace.collection import SMALL, Collection, Shelter
 from rlite_pubsub.storage import databases
-from rlite_pubsub.storage.keys import digests, key_bytes, key_records, ranks, scores, words
+from rlite_pubsub.storage.keys import digests, key_records, ranks, scores, words
 from rlite_pubsub.storage.keys.order import Order
 from rlite_pubsub.storage.keys.scores import HeldScore
 
@@ -35,7 +35,6 @@ Scored = tuple[bytes, float]
 
 _LARGE: Final = Struct(">QQB")
 _SCORE: Final = Struct(">d")
-_members_of: Final = key_bytes.members_of
 _MEMBER_BYTES: Final = 90
 """About how many bytes a member takes beside its own, twice."""
 _SAMPLES: Final = 5
@@ -295,16 +294,10 @@ class SortedSet(Collection):
         if count > _MOST_AT_ONCE:
             first = self._count - 1 - start if backwards else start
             return map(self._scored, self._ranks.walk(self._content(), first, count, backwards=backwards))
-        return iter([self._scored(place) for place in self._places(start, stop, backwards=backwards)])
-
-    def _places(self, start: int, stop: int, *, backwards: bool) -> list[bytes]:
-        """Return the places of the members of these ranks."""
         self._mind_memory()
         first = self._count - stop if backwards else start
-        found = self._ranks.places(self._keyspace.reading(), first, stop - start)
-        if backwards:
-            found.reverse()
-        return found
+        places = self._ranks.places(self._keyspace.reading(), first, count)
+        return iter([self._scored(place) for place in (reversed(places) if backwards else places)])
 
     def _scored(self, place: bytes) -> Scored:
         """Return the member at this place, with its score."""
@@ -321,7 +314,12 @@ class SortedSet(Collection):
         stop = max(start, min(stop, len(self)))
         if not self.number or stop - start > _MOST_AT_ONCE:
             return [member for member, _ in self.slice(start, stop, backwards=backwards)]
-        return _members_of(self._places(start, stop, backwards=backwards))
+        self._mind_memory()
+        first = self._count - stop if backwards else start
+        found = self._ranks.members(self._keyspace.reading(), first, stop - start)
+        if backwards:
+            found.reverse()
+        return found
 
     def walk(self) -> Iterator[Scored]:
         """Yield everything, in order. Change nothing meanwhile."""

@@ -38,6 +38,7 @@ def check(keyspace: Keyspace, model: dict[bytes, float], luck: random.Random) ->
         start, stop = luck.randrange(-3, size + 3), luck.randrange(-3, size + 3)
         assert list(found.slice(start, stop)) == order[max(0, start) : max(0, stop)]
         assert list(found.slice(start, stop, backwards=True)) == order[::-1][max(0, start) : max(0, stop)]
+        assert found.members(start, stop) == [member for member, _ in order[max(0, start) : max(0, stop)]]
         score = luck.choice(SCORES)
         assert found.below(score, included=False) == sum(one < score for one in model.values())
         assert found.below(score, included=True) == sum(one <= score for one in model.values())
@@ -73,6 +74,9 @@ def test_sorted_set_is_what_a_dictionary_in_order_is(keyspace: Keyspace, most: i
                 assert found.pop(2, highest=highest) == popped
                 for name, _ in popped:
                     del model[name]
+            if luck.random() < 0.1:  # these are held, until the next change
+                in_order = sorted(model, key=lambda name: (model[name], name))
+                assert found.members(0, len(found)) == in_order
         if luck.random() < 0.3:
             assert keyspace.end_turn() is None
             keyspace.stored.forget()
@@ -267,3 +271,20 @@ def test_copy_is_a_sorted_set_of_its_own(keyspace: Keyspace) -> None:
     assert isinstance(copied, SortedSet)
     assert len(copied) == 500 and copied.rank(b"8") == 8
     assert zset(keyspace).rank(b"8") == 7
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_members_that_are_held_are_those_of_a_node_that_joins_another(keyspace: Keyspace, is_left: bool) -> None:
+    found = zset(keyspace)
+    members = [b"%04d" % number for number in range(150)]
+    for member in members:
+        found.put(member, 1.0)
+    leaves = nodes(keyspace, 0)
+    assert len(leaves) == 2
+    assert found.members(0, 150) == members
+    small = leaves[0] if is_left else leaves[1]
+    gone = {ranks.member_of(place) for place in small[1:]}
+    found.remove(gone)
+    keyspace.settle()
+    assert len(nodes(keyspace, 0)) == 1
+    assert found.members(0, 150) == [member for member in members if member not in gone]

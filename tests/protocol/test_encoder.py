@@ -17,7 +17,7 @@ from patience import PATIENCE_S
 from redis._parsers import Encoder, _RESP2Parser, _RESP3Parser
 
 from rlite_pubsub.protocol import encoder, replies
-from rlite_pubsub.protocol.encoder import bulk, double, encode, error, integer, pure_bulk_array
+from rlite_pubsub.protocol.encoder import bulk, bulk_array, double, encode, error, integer, pure_bulk_array
 from rlite_pubsub.protocol.replies import (
     NO_REPLY,
     NULL_ARRAY,
@@ -114,9 +114,16 @@ def test_c_writes_arrays_as_python_does(texts: list[bytes], header: bytes | None
     expected = pure_bulk_array(texts, header)
     assert in_c(texts, header) == in_c(tuple(texts), header) == expected
     assert header is not None or expected == hiredis.pack_command(tuple(texts))
-    for wrong in ([*texts, "text"], {b"a": b"b"}, iter(texts)):
+    for others in ([*texts, "text"], [Encoded(b"+a\r\n"), *texts], [None]):
+        assert in_c(others, header) is pure_bulk_array(others, header) is None
+    for wrong in ({b"a": b"b"}, iter(texts)):
         with pytest.raises(TypeError):
             in_c(wrong, header)
+
+
+def test_an_array_of_bulk_strings_is_of_bytes() -> None:
+    with pytest.raises(TypeError):
+        bulk_array([b"a", "b"])  # type: ignore[list-item]
 
 
 @given(st.binary())

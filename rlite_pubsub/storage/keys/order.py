@@ -30,17 +30,31 @@ _POST_BYTES: Final = ranks.WORD_BYTES + ranks.COUNT_BYTES
 _HELD_BYTES: Final = 60
 """About how much memory a word takes beside its bytes."""
 _HELD_NODE_BYTES: Final = 500
+_members_of: Final = key_bytes.members_of
 
 
 class OrderNode:
     """A node."""
 
-    __slots__ = ("below", "bound", "counted", "counts", "is_changed", "is_gone", "is_stored", "level", "places", "size")
+    __slots__ = (
+        "below",
+        "bound",
+        "counted",
+        "counts",
+        "is_changed",
+        "is_gone",
+        "is_stored",
+        "level",
+        "names",
+        "places",
+        "size",
+    )
 
     def __init__(self, level: int, bound: bytes) -> None:
         self.level = level
         self.bound = bound
         self.places: list[bytes] = []  # of members; above level 0 the bounds of the nodes below
+        self.names: list[bytes] = []  # on level 0: the members of these places, if they were asked for
         self.counts: list[int] = []  # above level 0: the number of members of each node below
         self.below: list[OrderNode | None] = []  # above level 0: these nodes; None: not read yet
         self.size = 0  # bytes of its words
@@ -116,6 +130,8 @@ class Order:
             node.counted = len(node.places)
             self._uncounted.append(node)
         _put_in(node.places, place)
+        if node.names:
+            self._forget_names(node)
         more = len(place) + _WORD_BYTES
         node.size += more
         self._rows.held_bytes += more + _HELD_BYTES
@@ -133,6 +149,8 @@ class Order:
             self._uncounted.append(node)
         if not _take_out(node.places, place):
             raise _damaged(self.number)
+        if node.names:
+            self._forget_names(node)
         less = len(place) + _WORD_BYTES
         node.size -= less
         self._rows.held_bytes -= less + _HELD_BYTES
@@ -154,6 +172,8 @@ class Order:
             if node.counted < 0:
                 node.counted = len(node.places)
                 self._uncounted.append(node)
+            if node.names:
+                self._forget_names(node)
             more = min(count - len(found), len(node.places))
             some = node.places[-more:][::-1] if highest else node.places[:more]
             if highest:
@@ -234,6 +254,8 @@ class Order:
         for one in (left, right):
             if one.counted >= 0:
                 self._tell(txn, one)
+            if one.names:
+                self._forget_names(one)
         left.join(right)
         self._change(left)
         right.is_gone = True
@@ -318,6 +340,13 @@ class Order:
 
     def places(self, txn: Txn, start: int, count: int) -> list[bytes]:
         """Return the places of this many members, from this rank on. All of them must exist."""
+        return self._stretch(txn, start, count, as_names=False)
+
+    def members(self, txn: Txn, start: int, count: int) -> list[bytes]:
+        """Return the members that stand there."""
+        return self._stretch(txn, start, count, as_names=True)
+
+    def _stretch(self, txn: Txn, start: int, count: int, *, as_names: bool) -> list[bytes]:
         if self._uncounted:
             self._count(txn)
         found: list[bytes] = []
@@ -326,12 +355,13 @@ class Order:
             node, place = self._of_rank(txn, start)
             above, turn = node, 0
             if node.level:
-                turn = self._turn(node, place)
-                for passed in node.counts[:turn]:
-                    place -= passed
+                turn, place = self._turn(node, place)
                 node = self._under(txn, above, turn)
             while True:  # along this one and its neighbours
-                some = node.places[place : place + count]
+                held = node.places
+                if as_names:
+                    held = node.names or self._read_names(node)
+                some = held[place : place + count]
                 found += some
                 start += len(some)
                 count -= len(some)
@@ -343,23 +373,34 @@ class Order:
                 raise _damaged(self.number)
         return found
 
+    def _read_names(self, node: OrderNode) -> list[bytes]:
+        """Make a list of the members of a node of level 0."""
+        names = node.names = _members_of(node.places)
+        self._rows.held_bytes += _HELD_BYTES * len(names) + node.size
+        return names
+
+    def _forget_names(self, node: OrderNode) -> None:
+        """Drop that list, before the node is changed."""
+        self._rows.held_bytes -= _HELD_BYTES * len(node.names) + node.size
+        node.names = []
+
     def _of_rank(self, txn: Txn, rank: int) -> tuple[OrderNode, int]:
         """Return the node above the one that holds this rank, or that one if there is none above; and the rank within
         it."""
         node = self._highest(txn)
         while node.level > 1:
-            turn = self._turn(node, rank)
-            for passed in node.counts[:turn]:
-                rank -= passed
+            turn, rank = self._turn(node, rank)
             node = self._under(txn, node, turn)
         return node, rank
 
-    def _turn(self, node: OrderNode, rank: int) -> int:
-        """Return which of the nodes below holds this rank."""
-        for turn, count in enumerate(node.counts):
+    def _turn(self, node: OrderNode, rank: int) -> tuple[int, int]:
+        """Return which of the nodes below holds this rank, and the rank within it."""
+        turn = 0
+        for count in node.counts:
             if rank < count:
-                return turn
+                return turn, rank
             rank -= count
+            turn += 1
         raise _damaged(self.number)
 
     def walk(self, txn: Txn, start: int, count: int, *, backwards: bool) -> Iterator[bytes]:
