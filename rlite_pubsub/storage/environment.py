@@ -345,11 +345,13 @@ class Environment:
 
     def share_commits(self, turn: Turn, call_later: CallLater, call_from_thread: CallFromThread) -> None:
         """Let the turns of a loop share commits while they come quickly (journal/shared_commit.py). `turn`: the one
-        that executes its commands. Without a journal, each commits by itself."""
+        that executes its commands. Where there can be no journal, each commits by itself."""
         if self.shared is not None or self.writer is None or self._openings[0] != self._alone:
             return  # another loop of this process does, or another process has the store open
+        if not (boot := boot_id()):
+            return
         try:
-            journal = Journal(journal_path(self.path), boot_id())
+            journal = Journal(journal_path(self.path), boot)
         except OSError as trouble:
             log.warning("%s has no journal (%s): each turn is committed by itself", self.path, trouble)
             return

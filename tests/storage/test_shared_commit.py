@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -125,7 +126,7 @@ def test_a_turn_sees_those_before_it(loop: Loop) -> None:
 def test_a_large_turn_is_committed_with_those_before_it(loop: Loop) -> None:
     loop.put("~1")
     loop.put("~2")
-    loop.turn.begin(write=True).put(b"~3", b"x" * (1 << 19))
+    loop.turn.begin(write=True).put(b"~3", b"x" * (1 << 20))
     loop.turn.end(commit=True)
     assert loop.shared == 0
     assert names(loop.environment) == ["~1", "~2", "~3"]
@@ -346,13 +347,13 @@ def test_the_turn_after_one_that_walked_tells_lmdb_later_again(loop: Loop, recor
 
 @pytest.mark.parametrize("at_once", [False, True])
 def test_a_turn_that_is_too_large_is_not_held(loop: Loop, recorded: RecordedTransaction, at_once: bool) -> None:
-    rows: Rows = {b"~%03d" % number: b"x" * 1000 for number in range(500)}
+    rows: Rows = {b"~%03d" % number: b"x" * 4000 for number in range(500)}
     recorded.put(b"~d", b"1")
     if at_once:
         recorded.change(rows)
     else:
         for key in rows:
-            recorded.put(key, b"x" * 1000)
+            recorded.put(key, b"x" * 4000)
     assert recorded.rows == {} and _told(recorded, b"~499") is not None
     recorded.put(b"~d", b"2")
     assert recorded.rows == {} and _told(recorded, b"~d") == b"2"
@@ -562,19 +563,72 @@ def test_records_of_another_start_of_the_machine_do_not_count(file: Path) -> Non
     assert owed(file, b"another", 7) is None
 
 
-def test_a_record_that_is_not_whole_does_not_count_nor_do_those_after_it(file: Path) -> None:
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_record_whose_end_a_kill_has_cut_off_does_not_count(file: Path, is_first: bool) -> None:
+    written = Journal(file, BOOT)
+    if not is_first:  # behind the cut is what an earlier moment has left there
+        written.begin(6)
+        for number in range(3):
+            written.append({b"%d" % number: b"value"})
+    written.begin(7)
+    written.append({b"0": b"value"})
+    before, begins = file.read_bytes(), written._at
+    written.append({b"1": b"value"})
+    after, ends = file.read_bytes(), written._at
+    for cut in range(begins, ends):
+        file.write_bytes(after[:cut] + before[cut:])
+        found = owed(file, BOOT, 7)
+        assert found is not None and found.turns == written.turns[:1], cut
+    file.write_bytes(after)
+    found = owed(file, BOOT, 7)
+    assert found is not None and found.turns == written.turns
+
+
+@pytest.mark.parametrize("damaged", range(16))
+def test_a_record_whose_numbers_are_damaged_does_not_count_nor_do_those_after_it(file: Path, damaged: int) -> None:
     written = Journal(file, BOOT)
     written.begin(7)
-    for number in range(3):
+    written.append({b"0": b"value"})
+    begins = written._at
+    for number in (1, 2):
         written.append({b"%d" % number: b"value"})
     stored = bytearray(file.read_bytes())
-    record = 20 + len(written.turns[0])
-    for at in range(record, 2 * record):
-        damaged = bytearray(stored)
-        damaged[at] ^= 0xFF
-        file.write_bytes(damaged)
-        found = owed(file, BOOT, 7)
-        assert found is not None and found.turns == written.turns[:1], at
+    stored[begins + damaged] ^= 0xFF
+    file.write_bytes(stored)
+    found = owed(file, BOOT, 7)
+    assert found is not None and found.turns == written.turns[:1]
+
+
+def test_a_record_that_is_written_in_part_is_a_failure(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.pwrite
+
+    def in_part(descriptor: int, data: bytes, at: int) -> int:
+        return write(descriptor, data[:-1], at)
+
+    written = Journal(file, BOOT)
+    written.begin(7)
+    with monkeypatch.context() as broken:
+        broken.setattr("os.pwrite", in_part)
+        with pytest.raises(OSError, match="part"):
+            written.append(ROWS)
+    assert written.turns == [] and owed(file, BOOT, 7) is None
+    assert written.append(ROWS) and owed(file, BOOT, 7) is not None
+
+
+def test_a_machine_without_an_id_of_its_start_has_no_journal(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = Journal(file, b"")
+    written.begin(7)
+    written.append(ROWS)
+    assert owed(file, b"", 7) is None
+    monkeypatch.setattr("rlite_pubsub.storage.environment.boot_id", bytes)
+    with Store.open(tmp_path / "store") as opened:
+        loop = Loop(opened)
+        assert opened.data.shared is None
+        loop.put("~1")
+        loop.put("~2")
+        assert names(opened.data) == ["~1", "~2"]
 
 
 def test_a_record_that_is_taken_back_does_not_count(file: Path) -> None:

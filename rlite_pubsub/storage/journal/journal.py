@@ -1,19 +1,22 @@
 """The journal of data.mdb: turns that were acknowledged, but whose transaction LMDB has not committed yet.
 
     data.journal    records, one after the other from the beginning of the file:
-        checksum u32 (CRC-32 of the boot id and all that follows it), bytes of the rows u32, base u64, number u32
+        bytes of the rows u32, base u64, number u32
         rows, each: length of the key u16, length of the value u32 (2^32-1: the row is removed), key, value
+        mark u32: CRC-32 of the boot id and the three numbers
 
-    LAW    A record counts only if its base is the last commit of data.mdb, and those numbered before it, from 0 on, are
-           there. So the commit that brings turns home makes their records void in the same instant.
+    LAW    A record counts only if its mark is there, its base is the last commit of data.mdb, and those numbered before
+           it, from 0 on, are there. So the commit that brings turns home makes their records void in the same instant.
 
 A record is in the file before its turn is acknowledged, so a `kill -9` loses nothing; whoever opens the store next
-brings it home (recovery.py). It is never synced: after a power cut the checkpoint counts (checkpoints/checkpoint.py),
-and the checksum proves that a record is of this start of the machine.
+brings it home (recovery.py). It is one write, which the kernel does from its beginning to its end: a kill cuts off the
+end, with the mark. It is never synced: after a power cut the checkpoint counts (checkpoints/checkpoint.py), and the
+mark proves that a record is of this start of the machine. So a machine without a boot id has no journal.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from struct import Struct
@@ -27,10 +30,11 @@ from rlite_pubsub.storage.system import take_blocks
 if TYPE_CHECKING:
     from rlite_pubsub.storage.journal.recording import Rows, Txn
 
-MOST_BYTES: Final = 4 << 20
+MOST_BYTES: Final = 8 << 20
 """The size of the file, which is reserved on the disk."""
-_HEAD: Final = Struct(">IIQI")
-_CHECKED: Final = Struct(">IQI")
+_HEAD: Final = Struct(">IQI")
+_MARK: Final = Struct(">I")
+_FRAME_BYTES: Final = _HEAD.size + _MARK.size
 
 
 class Owed(NamedTuple):
@@ -68,12 +72,14 @@ class Journal:
     def append(self, rows: Rows) -> bool:
         """Write a turn's rows down. Returns False, having written nothing, if there is no room. Raises OSError."""
         packed = changes(rows)
-        behind = self._at + _HEAD.size + len(packed)
-        if behind > MOST_BYTES:
+        size = _FRAME_BYTES + len(packed)
+        if self._at + size > MOST_BYTES:
             return False
-        checked = _CHECKED.pack(len(packed), self._base, len(self.turns)) + packed
-        os.pwrite(self._descriptor, crc32(checked, self._salt).to_bytes(4, "big") + checked, self._at)
-        self._at = behind
+        head = _HEAD.pack(len(packed), self._base, len(self.turns))
+        record = b"".join((head, packed, _MARK.pack(crc32(head, self._salt))))
+        if os.pwrite(self._descriptor, record, self._at) < size:
+            raise OSError(errno.EIO, "only a part of a record could be written")
+        self._at += size
         self.turns.append(packed)
         return True
 
@@ -81,7 +87,7 @@ class Journal:
         """Make the record of this number void, and those after it: its turn has failed. Raises OSError."""
         if number >= len(self.turns):
             return
-        at = sum(_HEAD.size + len(turn) for turn in self.turns[:number])
+        at = sum(_FRAME_BYTES + len(turn) for turn in self.turns[:number])
         os.pwrite(self._descriptor, bytes(_HEAD.size), at)
         del self.turns[number:]
         self._at = at
@@ -97,19 +103,23 @@ def journal_path(environment: Path) -> Path:
 
 def owed(path: Path, boot: bytes, base: int) -> Owed | None:
     """Return the turns that follow this commit; None if there are none, or there is no journal. Raises OSError."""
+    if not boot:
+        return None
     try:
         stored = path.read_bytes()
     except FileNotFoundError:
         return None
     salt, at, turns = crc32(boot), 0, list[bytes]()
-    while at + _HEAD.size <= len(stored):
-        checksum, size, of_base, number = _HEAD.unpack_from(stored, at)
-        end = at + _HEAD.size + size
-        is_whole = end <= len(stored) and crc32(stored[at + 4 : end], salt) == checksum
-        if not is_whole or of_base != base or number != len(turns):
+    while at + _FRAME_BYTES <= len(stored):
+        size, of_base, number = _HEAD.unpack_from(stored, at)
+        rows_at = at + _HEAD.size
+        end = rows_at + size
+        if of_base != base or number != len(turns) or end + _MARK.size > len(stored):
             break
-        turns.append(stored[at + _HEAD.size : end])
-        at = end
+        if _MARK.unpack_from(stored, end)[0] != crc32(stored[at:rows_at], salt):
+            break
+        turns.append(stored[rows_at:end])
+        at = end + _MARK.size
     return Owed(base, turns) if turns else None
 
 

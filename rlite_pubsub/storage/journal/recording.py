@@ -20,7 +20,7 @@ Cursor: TypeAlias = "lmdb.Cursor[bytes]"
 Rows: TypeAlias = dict[bytes, bytes | None]
 """Values by their keys; None: the row is removed."""
 
-MOST_TURN_BYTES: Final = 256 << 10
+MOST_TURN_BYTES: Final = 1 << 20
 """What one turn may change; a larger one is committed by itself."""
 
 
