@@ -150,11 +150,12 @@ because it knows by itself whether it was compiled."""
 
 WRITTEN_IN_C = {
     "rlite_pubsub.protocol._bulk_array": "rlite_pubsub/protocol/_bulk_array.c",
+    "rlite_pubsub.protocol._cut": "rlite_pubsub/protocol/_cut.c",
     "rlite_pubsub.engine.scripts._crossing": "rlite_pubsub/engine/scripts/_crossing.c",
     "rlite_pubsub.server._wires": "rlite_pubsub/server/_wires.c",
     "rlite_pubsub.storage.keys._key_bytes": "rlite_pubsub/storage/keys/_key_bytes.c",
 }
-"""What is C in itself, and for Linux only; a pure package does without (encoder.py, crossing.py, wires.py and
+"""What is C in itself, and for Linux only; a pure package does without (encoder.py, batch.py, crossing.py, wires.py and
 key_bytes.py beside them)."""
 
 _JOBS = os.cpu_count() or 1

@@ -1,7 +1,7 @@
 """Many requests at once: cut where they are written as clients write them, by hiredis behind a guard, and runs.
 
-Compiled, this module cuts requests out by itself (`cut`), byte by byte, and takes nothing but what is plainly one. In
-pure Python that would be slow, and hiredis does it, which is C.
+A compiled package cuts requests out by itself (`CUT`, _cut.c), byte by byte, and takes nothing but what is plainly one.
+In pure Python that would be slow, and hiredis does it, which is C.
 
 hiredis is a parser of replies. Fed with requests it is fast, but it allocates what a header announces and
 takes shapes that Redis refuses. So
@@ -25,9 +25,7 @@ from struct import Struct
 from typing import Any, Final, cast
 
 import hiredis
-from mypy_extensions import i64
 
-COMPILED: Final = not __file__.endswith(".py")
 _FIRST: Final = re.compile(rb"\*[1-9]\d{0,8}\r\n")
 _COUNTS: Final = {
     b"*": re.compile(rb"\*(\d{2,9})"),
@@ -55,14 +53,23 @@ _MAX_RUN_HEAD_BYTES: Final = 1024
 _MAX_LENGTH_DIGITS: Final = 9
 _KNIVES: Final[dict[tuple[int, int, int], Struct]] = {}
 _MAX_KNIVES: Final = 256
-_ARRAY: Final = 0x2A
-_BULK: Final = 0x24
-_ZERO: Final = 0x30
-_CR: Final = 0x0D
 _MOST: Final = 1 << 40
-"""Requests at a time; and beyond it no number in a header is looked at here."""
+"""Requests at a time."""
 _SCANNED_BYTES: Final = 512
 """Payloads from this length on are jumped over: to look through them for the next prefix would cost more."""
+
+
+_in_c: Callable[[bytes, list[Any], int], int] | None
+try:
+    from rlite_pubsub.protocol import _cut as _module
+except ImportError:
+    _in_c = None
+else:
+    _in_c = _module.cut
+CUT: Final = _in_c
+"""Adds at most so many of the requests that bytes begin with to a list, and returns where the last of them ends. Where
+a request is incomplete, or not what clients write, it stops: the exact parser must look. Of an argument's terminator
+nothing is seen but that it is there. None: this package has no _cut.c."""
 
 
 class Run:
@@ -92,9 +99,9 @@ class BatchReader:
 
         `data` must begin where a request begins. None where the exact parser must look.
         """
-        if COMPILED:
+        if CUT is not None:
             cut_out: list[list[bytes]] = []
-            end = cut(data, cut_out)
+            end = CUT(data, cut_out, _MOST)
             return (cut_out, end) if cut_out else None
         if not _FIRST.match(data) or not _is_paid_for(data):
             return None
@@ -146,55 +153,6 @@ class BatchReader:
         if [] in commands:
             commands = [command for command in commands if command]
         return commands, len(proof)
-
-
-def cut(data: bytes, found: list[Any], most: int = _MOST) -> int:
-    """Add at most so many of the requests that `data` begins with to `found`; where the last of them ends.
-
-    Where a request is incomplete, or not what clients write, it ends: the exact parser must look. Of an argument's
-    terminator nothing is seen but that it is there. Made to be compiled: native integers, and no calls.
-    """
-    size: i64 = len(data)
-    room: i64 = most
-    at: i64 = 0
-    end: i64 = 0
-    while room > 0 and at + 3 < size and data[at] == _ARRAY:
-        count: i64 = 0
-        at += 1
-        digit: i64 = data[at] - _ZERO
-        if digit < 1:
-            break
-        while 0 <= digit <= 9 and count < _MOST and at + 2 < size:
-            count = count * 10 + digit
-            at += 1
-            digit = data[at] - _ZERO
-        if data[at] != _CR:
-            break
-        at += 2
-        command: list[bytes] = []
-        while count > 0 and at + 3 < size and data[at] == _BULK:
-            length: i64 = 0
-            at += 1
-            digit = data[at] - _ZERO
-            if digit == 0 and data[at + 1] != _CR:
-                break
-            first: i64 = at
-            while 0 <= digit <= 9 and length < _MOST and at + 2 < size:
-                length = length * 10 + digit
-                at += 1
-                digit = data[at] - _ZERO
-            at += 2
-            if digit != _CR - _ZERO or at == first + 2 or at + length + 2 > size:
-                break
-            command.append(data[at : at + length])
-            at += length + 2
-            count -= 1
-        if count > 0:
-            break
-        found.append(command)
-        end = at
-        room -= 1
-    return end
 
 
 def _is_paid_for(data: bytes) -> bool:

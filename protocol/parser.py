@@ -14,7 +14,7 @@ import re
 from typing import Final, TypeAlias
 
 from rlite_pubsub.protocol import errors, inline
-from rlite_pubsub.protocol.batch import COMPILED, BatchReader, Run, cut, run_prefix, split_run, written
+from rlite_pubsub.protocol.batch import CUT, BatchReader, Run, run_prefix, split_run, written
 from rlite_pubsub.protocol.errors import ProtocolError
 
 # -- What the protocol refuses, and where each number comes from. Redis 7.0.15 is the precedent of every one of them
@@ -37,6 +37,7 @@ MAX_UNAUTHENTICATED_BULK_BYTES: Final = 16384
 
 Command: TypeAlias = list[bytes]
 
+_CUT: Final = CUT  # compiled code finds its own names without a look-up
 _NUMBER: Final = re.compile(rb"0|-?[1-9]\d{0,18}")
 _MAX_BATCH_BYTES: Final = 256 * 1024
 """A chunk longer than this holds large arguments, which the exact parser cuts out more cheaply."""
@@ -92,9 +93,9 @@ class Parser:
     def take(self, data: bytes) -> list[Command | Run]:
         """All complete requests, in order. A `failure` stands behind them: execute them first, then answer it."""
         if len(data) <= _SINGLE_BYTES and not self._buffer and not self._missing and len(data) <= self.max_bulk_bytes:
-            if COMPILED:
+            if _CUT is not None:
                 alone: list[Command | Run] = []
-                if cut(data, alone, 1) == len(data):
+                if _CUT(data, alone, 1) == len(data):
                     return alone  # of a client that waits for each reply
             else:
                 command = data.split(b"\r\n")[2::2]

@@ -1,0 +1,3 @@
+from typing import Any
+
+def cut(data: bytes, found: list[Any], most: int, /) -> int: ...
