@@ -34,7 +34,7 @@ def made(request: pytest.FixtureRequest) -> Any:
         field=key_bytes.pure_field,
         element=key_bytes.pure_element,
         key_record=key_bytes.pure_key_record,
-        post=key_bytes.pure_post,
+        posts=key_bytes.pure_posts,
         words=key_bytes.pure_words,
         rows_in_order=key_bytes.pure_rows_in_order,
         bytes_of_rows=key_bytes.pure_bytes_of_rows,
@@ -117,12 +117,15 @@ def test_the_record_of_a_key_is_what_is_read_back(made: Any) -> None:
             made.key_record(*numbers, b"", b"")
 
 
-def test_a_post_is_what_is_read_back(made: Any) -> None:
-    for members in (0, 1, 258, 2**64 - 1):
-        for bound in (b"", b"bound", b"\xff" * 500):
-            assert ranks.unpack_post(made.post(members, bound)) == (members, bound)
+def test_posts_are_what_is_read_back(made: Any) -> None:
+    given = [(members, bound) for members in (0, 1, 258, 2**64 - 1) for bound in (b"", b"bound", b"\xff" * 500)]
+    for count in (0, 1, len(given)):
+        counts, bounds = [one for one, _ in given[:count]], [one for _, one in given[:count]]
+        packed = made.posts(counts, bounds)
+        assert [ranks.unpack_post(word) for word in words.unpack(packed, 0)] == given[:count]
+        assert packed == words.pack([ranks.pack_post(*post) for post in given[:count]])
     with pytest.raises((OverflowError, error)):
-        made.post(-1, b"")
+        made.posts([-1], [b""])
 
 
 def test_words_are_what_is_read_back(made: Any) -> None:
@@ -179,8 +182,10 @@ def test_what_is_not_bytes_is_refused_by_c() -> None:
         lambda: c.key_record(1, 0, 0, 0, b"name", None),
         lambda: c.key_record(1, 0, 0, 0.0, b"name", b""),
         lambda: c.key_record(1, 0, 0, 0, b"name"),
-        lambda: c.post("1", b""),
-        lambda: c.post(1, "bound"),
+        lambda: c.posts(["1"], [b""]),
+        lambda: c.posts([1], ["bound"]),
+        lambda: c.posts([1], []),
+        lambda: c.posts((1,), [b""]),
         lambda: c.words({b"a": b"b"}),
         lambda: c.words([b"a", "b"]),
         lambda: c.rows_in_order([(b"a", b"b")]),

@@ -17,6 +17,7 @@
 #define KEY_HEAD_BYTES 22
 #define ELEMENT_KEY_BYTES 17
 #define WORD_HEAD_BYTES 4
+#define COUNT_BYTES 8
 #define CHANGE_HEAD_BYTES 6
 #define REMOVED 0xffffffffu
 #define ROW_BYTES 50
@@ -276,23 +277,6 @@ static PyObject *key_record(PyObject *unused, PyObject *const *args, Py_ssize_t 
     return made;
 }
 
-static PyObject *post(PyObject *unused, PyObject *const *args, Py_ssize_t count)
-{
-    uint64_t members;
-    if (count != 2 || !PyBytes_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "a post has a count and a bound");
-        return NULL;
-    }
-    if (!has_number(args[0], 8, &members))
-        return NULL;
-    Py_ssize_t size = PyBytes_GET_SIZE(args[1]);
-    PyObject *made = PyBytes_FromStringAndSize(NULL, 8 + size);
-    if (made == NULL)
-        return NULL;
-    memcpy(in_big_endian(PyBytes_AS_STRING(made), members, 8), PyBytes_AS_STRING(args[1]), size);
-    return made;
-}
-
 static PyObject *words(PyObject *unused, PyObject *strings)
 {
     if (!PyList_Check(strings) && !PyTuple_Check(strings)) {
@@ -325,6 +309,43 @@ static PyObject *words(PyObject *unused, PyObject *strings)
         head = in_big_endian(head, word_bytes, WORD_HEAD_BYTES);
         memcpy(bytes, PyBytes_AS_STRING(each[at]), word_bytes);
         bytes += word_bytes;
+    }
+    return made;
+}
+
+/* The words of a node above level 0. */
+static PyObject *posts(PyObject *unused, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2 || !PyList_Check(args[0]) || !PyList_Check(args[1]) ||
+        PyList_GET_SIZE(args[0]) != PyList_GET_SIZE(args[1]) || (uint64_t)PyList_GET_SIZE(args[0]) > UINT32_MAX) {
+        PyErr_SetString(PyExc_TypeError, "posts have a list of counts, and as many bounds");
+        return NULL;
+    }
+    Py_ssize_t each = PyList_GET_SIZE(args[0]), size = WORD_HEAD_BYTES;
+    for (Py_ssize_t at = 0; at < each; at++) {
+        PyObject *bound = PyList_GET_ITEM(args[1], at);
+        if (!PyBytes_Check(bound) || (uint64_t)PyBytes_GET_SIZE(bound) > UINT32_MAX - COUNT_BYTES) {
+            PyErr_SetString(PyExc_TypeError, "a bound is bytes");
+            return NULL;
+        }
+        size += WORD_HEAD_BYTES + COUNT_BYTES + PyBytes_GET_SIZE(bound);
+    }
+    PyObject *made = PyBytes_FromStringAndSize(NULL, size);
+    if (made == NULL)
+        return NULL;
+    char *head = in_big_endian(PyBytes_AS_STRING(made), each, WORD_HEAD_BYTES);
+    char *bytes = head + WORD_HEAD_BYTES * each;
+    for (Py_ssize_t at = 0; at < each; at++) {
+        PyObject *bound = PyList_GET_ITEM(args[1], at);
+        uint64_t members;
+        if (!has_number(PyList_GET_ITEM(args[0], at), COUNT_BYTES, &members)) {
+            Py_DECREF(made);
+            return NULL;
+        }
+        head = in_big_endian(head, COUNT_BYTES + PyBytes_GET_SIZE(bound), WORD_HEAD_BYTES);
+        bytes = in_big_endian(bytes, members, COUNT_BYTES);
+        memcpy(bytes, PyBytes_AS_STRING(bound), PyBytes_GET_SIZE(bound));
+        bytes += PyBytes_GET_SIZE(bound);
     }
     return made;
 }
@@ -502,7 +523,7 @@ static PyMethodDef methods[] = {
     {"take_out", (PyCFunction)(void (*)(void))take_out, METH_FASTCALL, NULL},
     {"element", (PyCFunction)(void (*)(void))element, METH_FASTCALL, NULL},
     {"key_record", (PyCFunction)(void (*)(void))key_record, METH_FASTCALL, NULL},
-    {"post", (PyCFunction)(void (*)(void))post, METH_FASTCALL, NULL},
+    {"posts", (PyCFunction)(void (*)(void))posts, METH_FASTCALL, NULL},
     {"words", words, METH_O, NULL},
     {"rows_in_order", rows_in_order, METH_O, NULL},
     {"bytes_of_rows", bytes_of_rows, METH_O, NULL},

@@ -54,8 +54,8 @@ def pure_key_record(type: int, flags: int, expires_ms: int, modified: int, name:
     return KEY_HEAD.pack(type, flags, expires_ms, modified, len(name)) + name + body
 
 
-def pure_post(members: int, bound: bytes) -> bytes:
-    return _COUNT.pack(members) + bound
+def pure_posts(counts: list[int], bounds: list[bytes]) -> bytes:
+    return pure_words([_COUNT.pack(count) + bound for count, bound in zip(counts, bounds, strict=True)])
 
 
 @cache
@@ -125,8 +125,8 @@ element: Callable[[bytes, int, int], bytes]
 what 64 bits can say."""
 key_record: Callable[[int, int, int, int, bytes, bytes], bytes]
 """The record of a key: its type, flags, when it expires, the transaction that wrote it, its name, its body."""
-post: Callable[[int, bytes], bytes]
-"""A word of a sorted set's order: how many members a node has, and its bound."""
+posts: Callable[[list[int], list[bytes]], bytes]
+"""Words of a sorted set's order: how many members each node has, and its bound."""
 words: Callable[[list[bytes] | tuple[bytes, ...]], bytes]
 """Strings in one record: how many there are, the length of each, the strings."""
 rows_in_order: Callable[[dict[bytes, bytes | None]], tuple[list[tuple[bytes, bytes]], list[bytes]]]
@@ -141,13 +141,13 @@ except ImportError:
     digest, place, left_of, right_of = pure_digest, pure_place, bisect_left, bisect_right
     put_in, take_out = insort, pure_take_out
     members_of, field, element, key_record = pure_members_of, pure_field, pure_element, pure_key_record
-    post, words, rows_in_order = pure_post, pure_words, pure_rows_in_order
+    posts, words, rows_in_order = pure_posts, pure_words, pure_rows_in_order
     bytes_of_rows, changes = pure_bytes_of_rows, pure_changes
 else:
     digest, place = _key_bytes.digest, _key_bytes.place
     left_of, right_of = _key_bytes.left_of, _key_bytes.right_of
     put_in, take_out = _key_bytes.put_in, _key_bytes.take_out
     members_of, field = _key_bytes.members_of, _key_bytes.field
-    element, key_record, post = _key_bytes.element, _key_bytes.key_record, _key_bytes.post
+    element, key_record, posts = _key_bytes.element, _key_bytes.key_record, _key_bytes.posts
     words, rows_in_order = _key_bytes.words, _key_bytes.rows_in_order
     bytes_of_rows, changes = _key_bytes.bytes_of_rows, _key_bytes.changes

@@ -24,6 +24,7 @@ _left_of: Final = key_bytes.left_of  # compiled code finds its own names without
 _right_of: Final = key_bytes.right_of
 _put_in: Final = key_bytes.put_in
 _take_out: Final = key_bytes.take_out
+_pack_posts: Final = ranks.pack_posts
 _MOST_BYTES: Final = ranks.MOST_BYTES
 _WORD_BYTES: Final = ranks.WORD_BYTES
 _POST_BYTES: Final = ranks.WORD_BYTES + ranks.COUNT_BYTES
@@ -96,10 +97,7 @@ class OrderNode:
 
     def packed(self) -> bytes:
         """Return its record."""
-        if self.level:
-            posts = [ranks.pack_post(count, self.places[at]) for at, count in enumerate(self.counts)]
-            return words.pack(posts)
-        return words.pack(self.places)
+        return _pack_posts(self.counts, self.places) if self.level else words.pack(self.places)
 
 
 class Order:

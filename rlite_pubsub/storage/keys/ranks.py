@@ -45,8 +45,9 @@ _COUNT: Final = Struct(">Q")
 PREFIX_BYTES: Final = _LEVEL.size
 """The size of what `prefix` makes."""
 _pack_level: Final = _LEVEL.pack
-_post: Final = key_bytes.post
 _place: Final = key_bytes.place
+pack_posts: Final = key_bytes.posts
+"""Makes the record of a node above level 0, out of counts and bounds."""
 _OTHER_BITS: Final = bytes(range(255, -1, -1))
 
 
@@ -94,7 +95,7 @@ def between(left: bytes, right: bytes) -> bytes:
 
 def pack_post(members: int, bound: bytes) -> bytes:
     """Return a node's word for one below."""
-    return _post(members, bound)
+    return _COUNT.pack(members) + bound
 
 
 def unpack_post(word: bytes) -> tuple[int, bytes]:
