@@ -365,6 +365,8 @@ class Hash(Collection):
         held = self._held.get(name)
         if held is not None:
             return held
+        if len(self._held) == self._count:
+            return None  # all fields are held
         self._mind_memory()
         key = fields.key(self.number, name)
         stored = self._rows.get(self._keyspace.reading(), key)

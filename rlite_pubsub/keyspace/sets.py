@@ -198,6 +198,8 @@ class Set(Collection):
         held = self._held.get(member)
         if held is not None:
             return held
+        if len(self._held) == self._count:
+            return None  # all members are held
         self._mind_memory()
         key = members.key(self.number, member)
         if self._was_read(key) or self._rows.get(self._keyspace.reading(), key) is None:
@@ -215,10 +217,11 @@ class Set(Collection):
         self._mind_memory()
         key = members.key(self.number, member)
         was_read = self._was_read(key)
+        are_held = len(self._held) == self._count  # all members
         held = self._hold(member, key)
         if was_read:
             self._draw_from(held)
-        elif self._rows.get(txn, key) is not None:
+        elif not are_held and self._rows.get(txn, key) is not None:
             return
         self._rows.put(txn, key, member)
         self._count += 1

@@ -245,6 +245,8 @@ class SortedSet(Collection):
         held = self._held.get(member)
         if held is not None:
             return held.score
+        if len(self._held) == self._count:
+            return None  # all members are held
         self._mind_memory()
         key = scores.key(self.number, member)
         found = self._rows.get(self._keyspace.reading(), key)
