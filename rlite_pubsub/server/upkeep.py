@@ -1,5 +1,5 @@
-"""Care for the files of a server's store: it reports which processes keep pages of them, and gives free pages back to
-the file system as often as `compact-every` says.
+"""Care for the files of a server's store: it reports which processes keep pages of them, notices when all others have
+closed it, and gives free pages back to the file system as often as `compact-every` says.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Upkeep:
 
     def cron(self, now: float) -> None:
         """Called ten times a second. Raises StoreError."""
+        self._store.look_for_others()
         if not self._looked_at <= now < self._looked_at + LOOK_SECONDS:
             self._looked_at = now
             for environment in (self._store.data, self._store.live):

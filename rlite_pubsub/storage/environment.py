@@ -346,8 +346,8 @@ class Environment:
     def share_commits(self, turn: Turn, call_later: CallLater, call_from_thread: CallFromThread) -> None:
         """Let the turns of a loop share commits while they come quickly (journal/shared_commit.py). `turn`: the one
         that executes its commands. Where there can be no journal, each commits by itself."""
-        if self.shared is not None or self.writer is None or self._openings[0] != self._alone:
-            return  # another loop of this process does, or another process has the store open
+        if self.shared is not None or self.writer is None:
+            return  # another loop of this process does
         if not (boot := boot_id()):
             return
         try:
@@ -356,7 +356,9 @@ class Environment:
             log.warning("%s has no journal (%s): each turn is committed by itself", self.path, trouble)
             return
         self._sharing = turn
-        self.shared = SharedCommit(self, turn, journal, self._openings, self._alone, call_later, call_from_thread)
+        self.shared = SharedCommit(
+            self, turn, journal, self._openings, self.writer.alone, call_later, call_from_thread
+        )
 
     def stop_sharing(self, turn: Turn) -> None:
         """Let these turns commit by themselves from now on. Called by their loop; it does not raise."""
@@ -368,6 +370,16 @@ class Environment:
         except StoreError as failure:
             log.error("Left in the journal to the next process that opens the store: %s", failure)
         self.shared = None
+
+    def be_alone(self) -> None:
+        """Note that the other processes that had the store open have gone."""
+        writer = self.writer
+        assert writer is not None
+        writer.be_alone()
+        if not writer.is_lent:
+            self._alone = writer.alone
+        if self.shared is not None:
+            self.shared.alone = writer.alone
 
     def bring_home(self) -> None:
         """Commit what turns share, between two of them. Raises StoreError."""

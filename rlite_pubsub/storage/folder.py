@@ -73,6 +73,23 @@ class Folder:
         finally:
             os.close(door)
 
+    @contextmanager
+    def looking_for_others(self) -> Iterator[bool]:
+        """Yield True if no other process has the store open, and keep others from opening it meanwhile. Never waits.
+        Raises OSError; StoreBusy if another program has locked the folder."""
+        door = os.open(self.path / _DOOR, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if not _locked(door, fcntl.LOCK_EX):
+                yield False
+                return
+            try:
+                yield _locked(self._descriptor, fcntl.LOCK_EX)
+            finally:
+                if not _locked(self._descriptor, fcntl.LOCK_SH):  # refused, it would be lost: others ask for it, too
+                    raise StoreBusy(self.path, "its folder is locked by another program")
+        finally:
+            os.close(door)
+
     def live_is_of(self, boot: bytes) -> bool:
         """Return whether live.mdb was made since the machine's last start. If the machine has no boot id that cannot be
         known, and it is taken to be."""

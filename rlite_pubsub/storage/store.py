@@ -113,6 +113,20 @@ class Store:
         self.data.condemn()
         return False
 
+    def look_for_others(self) -> None:
+        """Find out whether the other processes that had it open have gone: this one needs no locks then, and its turns
+        may share commits (journal/shared_commit.py). Raises StoreError."""
+        if self._locks.is_alone or not self.is_open:
+            return
+        try:
+            with self._folder.looking_for_others() as is_alone:
+                if is_alone:
+                    self._locks.be_alone()
+                    self.live.be_alone()
+                    self.data.be_alone()
+        except OSError as error:
+            raise StoreUnwritable(self.folder, os.strerror(error.errno or 0)) from error
+
     def wait_for_writers(self, patience_s: float = PATIENCE_S) -> None:
         """Let writers of this process wait this long, at most, while another process writes."""
         for environment in (self.live, self.data):

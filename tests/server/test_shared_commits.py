@@ -122,3 +122,28 @@ def test_a_thread_of_the_same_process_sees_each_acknowledged_write(tmp_path: Pat
             client.set("key", number)
             client.set("key", f"{number}!")
             assert program.get("key") == b"%d!" % number
+
+
+def test_turns_share_commits_again_once_a_program_has_left(serve: Serve, folder: Path) -> None:
+    server = serve()
+    journal = folder / "data.journal"
+    busy = Busy(server.port)
+
+    def is_used() -> bool:
+        before = journal.read_bytes()
+        busy.count_to(sum(busy.counted) + ENOUGH)
+        return journal.read_bytes() != before
+
+    until(is_used, "turns that share commits")
+    with rlite_pubsub.Redis(folder) as program:
+        program.get("key")
+        busy.count_to(sum(busy.counted) + ENOUGH)  # the last one that shared is over
+        assert not is_used()
+        program.set("key", "of the program")
+        assert not is_used()
+    until(is_used, "turns that share commits again")
+    server.end(signal.SIGKILL)
+    busy.end()
+    with rlite_pubsub.Redis(folder) as client:
+        check(client, busy.counted)
+        assert client.get("key") == b"of the program"

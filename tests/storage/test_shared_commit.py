@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -260,7 +261,7 @@ def test_a_turn_during_which_somebody_comes_leaves_no_record(loop: Loop, monkeyp
     append = shared._journal.append
 
     def somebody_comes(rows: Rows) -> bool:
-        shared._alone = -2
+        shared.alone = -2
         return append(rows)
 
     monkeypatch.setattr(shared._journal, "append", somebody_comes)
@@ -521,6 +522,90 @@ def test_a_stopped_process_is_named(tmp_path: Path, start: Start, monkeypatch: p
     sharing.kill()
     with Store.open(tmp_path / "store") as opened:
         assert names(opened.data) == ["~1", "~2", "~3"]
+
+
+STAYING = """
+    import sys
+    from rlite_pubsub.storage.store import Store
+    with Store.open(sys.argv[1]) as store:
+        print("open", flush=True)
+        sys.stdin.readline()
+        store.data.write(lambda txn: txn.put(b"~of another", b""))
+        print("written", flush=True)
+        sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_turns_share_again_once_the_others_have_gone(loop: Loop, store: Store, start: Start, is_killed: bool) -> None:
+    loop.put("~1")
+    other = start(STAYING, store.folder)
+    assert other.line() == "open"
+    store.look_for_others()
+    loop.put("~2")
+    loop.put("~3")
+    assert loop.shared == 0
+    other.tell()
+    assert other.line() == "written"
+    store.look_for_others()
+    loop.put("~4")
+    assert loop.shared == 0
+    if is_killed:
+        other.kill()
+    else:
+        other.tell()
+        other.process.wait()
+    store.look_for_others()
+    loop.put("~5")
+    loop.put("~6")
+    assert loop.shared > 0
+    openings = (store.folder / "writer.lock").read_bytes()[:8]
+    newcomer = start(OTHER, store.folder)
+    until(lambda: (store.folder / "writer.lock").read_bytes()[:8] != openings, "the newcomer")
+    loop.put("~7")  # notices it
+    assert loop.shared == 0
+    assert newcomer.line() == "8"
+
+
+def test_turns_of_a_server_that_came_second_share_once_the_first_has_gone(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_commit, "SHARED_S", 3600.0)
+    first = start(STAYING, tmp_path / "store")
+    assert first.line() == "open"
+    with Store.open(tmp_path / "store") as store:
+        loop = Loop(store)
+        loop.put("~1")
+        loop.put("~2")
+        assert loop.shared == 0
+        first.kill()
+        store.look_for_others()
+        loop.put("~3")
+        loop.put("~4")
+        assert loop.shared > 0
+        store.data.stop_sharing(loop.turn)
+
+
+def test_somebody_who_is_about_to_open_the_store_is_not_overlooked(store: Store, loop: Loop) -> None:
+    other = os.open(store.folder, os.O_RDONLY)
+    door = os.open(store.folder / "store.lock", os.O_RDWR)
+    fcntl.flock(other, fcntl.LOCK_SH)
+    store._locks.numbers[0] += 1  # as if it had opened the store
+    loop.put("~1")
+    loop.put("~2")
+    store.look_for_others()  # it has the folder
+    assert not store._locks.is_alone and loop.shared == 0
+    os.close(other)
+    fcntl.flock(door, fcntl.LOCK_EX)
+    store.look_for_others()  # somebody else is opening it
+    assert not store._locks.is_alone
+    os.close(door)
+    store.look_for_others()
+    assert store._locks.is_alone
+    other = os.open(store.folder, os.O_RDONLY)
+    with pytest.raises(BlockingIOError):  # it still says that it has it open
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(other)
 
 
 # -- the journal

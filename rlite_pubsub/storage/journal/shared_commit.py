@@ -1,8 +1,8 @@
 """One commit of LMDB for several turns of a server.
 
 While turns come quickly, each changes pages that the one before it has written just now. So a busy server that has the
-store to itself, and always had, keeps its transaction open over several turns: each turn's rows go to the journal, in
-one write, and LMDB commits all of them a moment later (SHARED_S).
+store to itself keeps its transaction open over several turns: each turn's rows go to the journal, in one write, and
+LMDB commits all of them a moment later (SHARED_S).
 
 Laws kept here:
  5. acknowledge after commit: for a turn that shares one, the record in the journal is the commit. If the transaction
@@ -87,7 +87,6 @@ class SharedCommit:
         call_later: CallLater,
         call_from_thread: CallFromThread,
     ) -> None:
-        """This process has the store to itself as long as the first of the `openings` is `alone`."""
         self.turn = turn
         self.txn: Txn | None = None
         """The transaction, from the first turn on."""
@@ -95,7 +94,9 @@ class SharedCommit:
         """How many turns are acknowledged, and in the journal alone."""
         self.is_owing = False
         """Turns of the journal could not be done again: nothing else can be done before."""
-        self._openings, self._alone = openings, alone
+        self.alone = alone
+        """This process has the store to itself as long as the first of the openings is this."""
+        self._openings = openings
         self._environment = environment
         self._journal = journal
         self._call_later = call_later
@@ -125,7 +126,7 @@ class SharedCommit:
             or now < self._crowded_until
             or self._is_ending
             or not may_share
-            or self._openings[0] != self._alone
+            or self._openings[0] != self.alone
             or not self._environment.is_roomy()
         ):
             return txn
@@ -148,7 +149,7 @@ class SharedCommit:
             or self.turn.wants_sync
             or count >= MOST_TURNS
             or not may_share
-            or self._openings[0] != self._alone
+            or self._openings[0] != self.alone
             or monotonic() >= self._until
         ):
             return False
@@ -158,7 +159,7 @@ class SharedCommit:
         try:
             if not self._journal.append(rows):
                 return False
-            if self._openings[0] != self._alone:  # whoever comes looks at the journal, and may have done so just before
+            if self._openings[0] != self.alone:  # whoever comes looks at the journal, and may have done so just before
                 self._journal.take_back(count)  # its commit may still fail
                 return False
         except OSError as trouble:

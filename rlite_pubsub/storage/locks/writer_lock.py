@@ -108,6 +108,15 @@ class WriterLocks:
         self.alone = self.numbers[_OPENINGS] if is_alone else -1
         """The value of `numbers[0]` as long as no other process has opened the store."""
 
+    @property
+    def is_alone(self) -> bool:
+        """True if it is known that no other process has the store open."""
+        return self.numbers[_OPENINGS] == self.alone
+
+    def be_alone(self) -> None:
+        """Note that all others have gone. Call it while nobody else opens the store."""
+        self.alone = self.numbers[_OPENINGS]
+
     def mutex(self, name: str) -> Mutex | FileMutex:
         """Return an environment's mutex, by the name of its file."""
         from rlite_pubsub.storage.locks.mutex import IS_TO_BE_HAD, Mutex  # a process that is alone needs none
@@ -158,6 +167,11 @@ class WriterLock:
         self._readers_word = _LMDB_READERS_AT
         self._thread_bits = 0
         self._seen = (0, 0)
+
+    def be_alone(self) -> None:
+        """Do without it from now on, as long as `WriterLocks` say so."""
+        self.alone = self._locks.alone
+        self._is_clear = False
 
     def take(self) -> bool:
         """Take it, in this thread. Returns False if that is not needed, because no other process has the store open, or
