@@ -159,10 +159,13 @@ class Part(Shelter):
             changed, self.unwritten = self.unwritten, {}
             rows: dict[bytes, bytes | None] = {}
             for record in changed:
-                rows[record.row] = record.packed(txn, modified)
+                packed = rows[record.row] = record.packed(txn, modified)
                 if record.stored_expires_ms != record.expires_ms and (more := record.schedule(txn)):
                     self._count(record.database, 0, more)
-            change_rows(txn, rows)
+            if len(rows) == 1:
+                txn.put(record.row, packed)
+            else:
+                change_rows(txn, rows)
         if self.spaces_changed:
             self.spaces_changed = False
             for database, space in self._spaces.items():

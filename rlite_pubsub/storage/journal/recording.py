@@ -27,22 +27,17 @@ MOST_TURN_BYTES: Final = 1 << 20
 class RecordedTransaction:
     """LMDB's transaction, what it has yet to be told, and the rows that the present turn has changed."""
 
-    __slots__ = ("_is_direct", "_owed", "id", "rows", "size", "txn")
+    __slots__ = ("_owed", "id", "is_direct", "rows", "size", "txn")
 
     def __init__(self, txn: Txn) -> None:
         self.txn = txn
         self.id: Callable[..., Any] = txn.id
-        self._owed: Rows = {}
-        self._is_direct = False
+        self.is_direct = False
+        """The present turn changes LMDB's own at once. These three are for whoever begins the next turn to reset."""
         self.rows: Rows = {}
         self.size = 0
         """About how many bytes they have; beyond `MOST_TURN_BYTES`, which the journal does not take, there are none."""
-
-    def begin_turn(self) -> None:
-        """Begin the next turn."""
-        self.rows = {}
-        self.size = 0
-        self._is_direct = False
+        self._owed: Rows = {}
 
     def get(self, key: bytes) -> bytes | None:
         """Return a row's value; None if there is no such row."""
@@ -54,28 +49,32 @@ class RecordedTransaction:
 
     def put(self, key: bytes, value: bytes) -> bool:
         """Write a row."""
-        if self._is_direct:
+        if self.is_direct:
             self.txn.put(key, value)
         else:
             self._owed[key] = value
-        self._note(key, value, ROW_BYTES + len(value))
+        self.size += ROW_BYTES + len(value)
+        if self.size <= MOST_TURN_BYTES:
+            self.rows[key] = value
+        else:
+            self._give_up()
         return True
 
     def delete(self, key: bytes) -> bool:
         """Remove a row; return whether it was there."""
-        if self._is_direct:
+        if self.is_direct:
             was_there = self.txn.delete(key)
         else:
             was_there = self.get(key) is not None
             if was_there:
                 self._owed[key] = None
         if was_there:
-            self._note(key, None, ROW_BYTES)
+            self.note_removed(key)
         return was_there
 
     def change(self, rows: Rows) -> None:
         """Write rows, and remove those that are None. The caller gives the dictionary away."""
-        if self._is_direct:
+        if self.is_direct:
             _change(self.txn, rows)
         else:
             self._owed.update(rows)
@@ -90,7 +89,7 @@ class RecordedTransaction:
     def cursor(self) -> Cursor:
         """Return a cursor of LMDB's own."""
         self.bring()
-        self._is_direct = True
+        self.is_direct = True
         return self.txn.cursor()
 
     def stat(self) -> Any:
@@ -99,8 +98,12 @@ class RecordedTransaction:
         return self.txn.stat()
 
     def note_removed(self, key: bytes) -> None:
-        """Note that a row was removed at a cursor."""
-        self._note(key, None, ROW_BYTES)
+        """Note that a row was removed."""
+        self.size += ROW_BYTES
+        if self.size <= MOST_TURN_BYTES:
+            self.rows[key] = None
+        else:
+            self._give_up()
 
     def bring(self) -> None:
         """Tell LMDB's transaction what it has yet to be told."""
@@ -123,20 +126,13 @@ class RecordedTransaction:
         self._owed = {}
         self.txn.abort()
 
-    def _note(self, key: bytes, value: bytes | None, size: int) -> None:
-        self.size += size
-        if self.size <= MOST_TURN_BYTES:
-            self.rows[key] = value
-        else:
-            self._give_up()
-
     def _give_up(self) -> None:
         """Hold nothing of a turn that the journal does not take."""
         if self.rows:
             self.rows = {}
-        if not self._is_direct:
+        if not self.is_direct:
             self.bring()
-            self._is_direct = True
+            self.is_direct = True
 
 
 def change_rows(txn: Txn, rows: Rows) -> None:

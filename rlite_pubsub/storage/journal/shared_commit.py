@@ -167,7 +167,9 @@ class SharedCommit:
             self._crowded_until = monotonic() + CROWDED_S
             return False
         self.count = count + 1
-        recorded.begin_turn()
+        recorded.rows = {}
+        recorded.size = 0
+        recorded.is_direct = False
         if not self._is_timed:
             self._is_timed = True
             self._loop_thread = get_native_id()

@@ -83,7 +83,7 @@ def pure_rows_in_order(rows: dict[bytes, bytes | None]) -> tuple[list[tuple[byte
 
 
 def pure_bytes_of_rows(rows: dict[bytes, bytes | None]) -> int:
-    return sum([ROW_BYTES if value is None else ROW_BYTES + len(value) for value in rows.values()])
+    return len(rows) * ROW_BYTES + sum(map(len, filter(None, rows.values())))
 
 
 def pure_changes(rows: dict[bytes, bytes | None]) -> bytes:

@@ -63,7 +63,14 @@ class Rows:
             return
         self._changed = {}
         self._bytes = 0
-        change_rows(txn, changed)
+        if len(changed) == 1:
+            for key, value in changed.items():
+                if value is None:
+                    txn.delete(key)
+                else:
+                    txn.put(key, value)
+        else:
+            change_rows(txn, changed)
 
     def forget(self) -> None:
         """Forget the gathered rows: the collection is removed."""
