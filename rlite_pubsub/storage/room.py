@@ -41,6 +41,8 @@ _SMALLEST_TOLERANCE_BYTES: Final = 256 << 10
 """How far a turn may exceed the quota: a removal must not be refused together with additions in the same turn. An
 addition in the next turn is refused beforehand."""
 _LITTLE_ROOM_BYTES: Final = 64 << 20
+_MUCH_ROOM_BYTES: Final = 192 << 20
+"""What the rows of turns that share a commit, and one that is too large for that, may take if each needs a page."""
 _DISK_RESERVE_DIVISOR: Final = 8
 _SMALLEST_DISK_RESERVE_BYTES, _LARGEST_DISK_RESERVE_BYTES = 512 << 10, 4 << 20
 """How much of the disk is reserved beyond the file's end."""
@@ -136,14 +138,14 @@ class Room:
             self._safety.make_safe()
         else:
             self._safety.limit_unsafe(checkpoint, used_bytes)
-        every = 1 if self._disk_is_nearly_full() else _LOOK_OFTEN if has_little else _LOOK_EVERY
+        every = 1 if self._disk_has_less(_LITTLE_ROOM_BYTES) else _LOOK_OFTEN if has_little else _LOOK_EVERY
         self.tend_at = checkpoint.ended + every
 
     def is_roomy(self) -> bool:
         """Return whether there is plenty of room: what several turns add fits, whatever they are."""
-        if self.is_short or self.full is not None or self.wants_reserve or self._disk_is_nearly_full():
+        if self.is_short or self.full is not None or self.wants_reserve or self._disk_has_less(_MUCH_ROOM_BYTES):
             return False
-        return self.map_bytes <= self.quota_bytes and self._handle.used_bytes() + _LITTLE_ROOM_BYTES < self.map_bytes
+        return self.map_bytes <= self.quota_bytes and self._handle.used_bytes() + _MUCH_ROOM_BYTES < self.map_bytes
 
     # -- the map
 
@@ -308,12 +310,12 @@ class Room:
     def _disk_full(self) -> DiskFull:
         return DiskFull(self._handle.path, os.strerror(errno.ENOSPC))
 
-    def _disk_is_nearly_full(self) -> bool:
+    def _disk_has_less(self, wanted_bytes: int) -> bool:
         try:
             disk = os.statvfs(self._handle.path)
         except OSError:
             return False
-        return disk.f_bavail * disk.f_frsize < _LITTLE_ROOM_BYTES
+        return disk.f_bavail * disk.f_frsize < wanted_bytes
 
 
 def _reserve_bytes(used_bytes: int) -> int:

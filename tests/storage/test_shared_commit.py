@@ -270,6 +270,35 @@ def test_a_turn_during_which_somebody_comes_leaves_no_record(loop: Loop, monkeyp
     assert names(loop.environment) == ["~1", "~2"]
 
 
+def test_turns_that_change_too_many_rows_are_committed(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_commit, "MOST_ROWS", 5)
+    loop.put("~1")
+    loop.put("~2", "~3", "~4")
+    assert loop.shared == 1
+    loop.put("~5", "~6", "~7")
+    assert loop.shared == 0
+    loop.put("~8", "~9", "~a")
+    assert loop.shared == 1
+
+
+def test_where_there_is_little_room_each_turn_is_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_commit, "SHARED_S", 3600.0)
+    for name, quota_bytes, shares in (("large", 1 << 30, True), ("small", 128 << 20, False)):
+        with Store.open(tmp_path / name, quota_bytes=quota_bytes) as store:
+            loop = Loop(store)
+            loop.put("~1")
+            loop.put("~2")
+            assert bool(loop.shared) is shares
+            monkeypatch.setattr("rlite_pubsub.storage.room.Room._disk_has_less", lambda *_: True)
+            names(store.data)  # which ends what they share
+            loop.put("~3")
+            loop.put("~4")
+            assert loop.shared == 0
+            monkeypatch.undo()
+            monkeypatch.setattr(shared_commit, "SHARED_S", 3600.0)
+            store.data.stop_sharing(loop.turn)
+
+
 # -- what LMDB has yet to be told
 
 

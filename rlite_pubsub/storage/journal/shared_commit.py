@@ -37,7 +37,8 @@ log: Final = logging.getLogger("rlite_pubsub")
 
 SHARED_S: Final = 0.025
 """How long turns share a commit, and how soon after the last one a turn must come to begin to."""
-MOST_TURNS: Final = 10_000
+MOST_ROWS: Final = 16_000
+"""How many rows may be changed in this time, each of which may need a page of its own: see `Room.is_roomy`."""
 CROWDED_S: Final = 1.0
 """How long each turn commits by itself after another thread has used the store."""
 LARGE_TURNS: Final = 16
@@ -94,6 +95,7 @@ class SharedCommit:
         """How many turns are acknowledged, and in the journal alone."""
         self.is_owing = False
         """Turns of the journal could not be done again: nothing else can be done before."""
+        self._rows = 0  # that these turns have changed
         self.alone = alone
         """This process has the store to itself as long as the first of the openings is this."""
         self._openings = openings
@@ -132,6 +134,7 @@ class SharedCommit:
             return txn
         self._recorded = RecordedTransaction(txn)
         self._until = now + SHARED_S
+        self._rows = 0
         self._journal.begin(txn.id() - 1)
         self.txn = cast("Txn", self._recorded)
         return self.txn
@@ -147,7 +150,6 @@ class SharedCommit:
             self._is_ending
             or self._waiting
             or self.turn.wants_sync
-            or count >= MOST_TURNS
             or not may_share
             or self._openings[0] != self.alone
             or monotonic() >= self._until
@@ -156,6 +158,9 @@ class SharedCommit:
         rows = recorded.rows
         if not rows:
             return count > 0
+        self._rows += len(rows)
+        if self._rows > MOST_ROWS:
+            return False
         try:
             if not self._journal.append(rows):
                 return False
