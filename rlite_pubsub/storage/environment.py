@@ -397,10 +397,11 @@ class Environment:
         """Before somebody else's transaction: have committed what a loop's turns share. Raises StoreError."""
         if shared.is_owing:
             shared.pay()
-        if shared.txn is not None:
-            if self.handle.turns.get(get_ident()) is shared:
+        if shared.txn is not None or shared.count:
+            me = get_ident()
+            if self.handle.turns.get(me) is shared:
                 shared.give_way()
-            elif shared.count:
+            elif shared.count and shared.payer != me:
                 assert self.writer is not None
                 shared.wait_until_home(self.writer.patience_s)
 

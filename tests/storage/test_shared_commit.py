@@ -10,6 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import lmdb
 import pytest
@@ -234,6 +235,61 @@ def test_a_commit_that_fails_takes_only_its_own_turn_with_it(
         assert names(opened.data) == ["~1", "~2"]
     monkeypatch.setattr(loop.environment, "write", writing)
     assert names(loop.environment) == ["~1", "~2"]
+
+
+CHANGING = """
+    import sys
+    from rlite_pubsub.storage.store import Store
+    with Store.open(sys.argv[1]) as store:
+        store.data.write(lambda txn: txn.delete(b"~2"))
+        store.data.write(lambda txn: txn.put(b"~5", b""))
+        print("done")
+"""
+
+
+def test_what_another_process_has_brought_home_is_not_done_again_over_its_changes(
+    loop: Loop, store: Store, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    loop.turn.begin(write=True).put(b"~3", b"")
+    loop.turn.want_sync()
+    assert loop.environment.shared is not None
+    recorded = loop.environment.shared._recorded
+    assert recorded is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(recorded, "txn", _Broken(recorded.txn))
+        patch.setattr(loop.environment, "write", _refuse)
+        with pytest.raises(StoreFull):
+            loop.turn.end(commit=True)
+    assert loop.environment.shared.is_owing
+    assert start(CHANGING, store.folder).line() == "done"
+    assert names(loop.environment) == ["~1", "~5"]
+    assert not loop.environment.shared.is_owing
+
+
+def test_another_thread_waits_while_turns_are_done_again(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop.put("~1")
+    loop.put("~2")
+    loop.turn.begin(write=True).put(b"~3", b"")
+    loop.turn.want_sync()
+    assert loop.environment.shared is not None
+    recorded, writing = loop.environment.shared._recorded, loop.environment.write
+    assert recorded is not None
+    seen: list[list[str]] = []
+    reader = threading.Thread(target=lambda: seen.append(names(loop.environment)))
+
+    def write_late(*args: Any, **options: Any) -> Any:
+        reader.start()
+        assert loop.asked.wait(PATIENCE_S)  # it waits, or else it has read
+        return writing(*args, **options)
+
+    monkeypatch.setattr(recorded, "txn", _Broken(recorded.txn))
+    monkeypatch.setattr(loop.environment, "write", write_late)
+    with pytest.raises(StoreFull):
+        loop.turn.end(commit=True)
+    reader.join(PATIENCE_S)
+    assert seen == [["~1", "~2"]]
 
 
 class _Broken:

@@ -92,6 +92,11 @@ class Journal:
         del self.turns[number:]
         self._at = at
 
+    @property
+    def owed(self) -> Owed:
+        """The turns that its records have."""
+        return Owed(self._base, self.turns)
+
     def close(self) -> None:
         os.close(self._descriptor)
 
@@ -121,6 +126,15 @@ def owed(path: Path, boot: bytes, base: int) -> Owed | None:
         turns.append(stored[rows_at:end])
         at = end + _MARK.size
     return Owed(base, turns) if turns else None
+
+
+def bring_home(owed: Owed, txn: Txn) -> int:
+    """Write what these turns have changed, in a transaction that nobody else has committed anything before; return how
+    many they are, or 0, having done nothing, if another process has done it."""
+    if txn.id() - 1 != owed.base:
+        return 0
+    apply(txn, owed.turns)
+    return len(owed.turns)
 
 
 def apply(txn: Txn, turns: list[bytes]) -> None:

@@ -18,7 +18,7 @@ from rlite_pubsub.storage.journal import journal
 from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S, said
 
 if TYPE_CHECKING:
-    from rlite_pubsub.storage.environment import Environment, Txn
+    from rlite_pubsub.storage.environment import Environment
 
 log: Final = logging.getLogger("rlite_pubsub")
 _PAUSE_S: Final = 0.002
@@ -38,17 +38,10 @@ def recover(environment: Environment, patience_s: float = PATIENCE_S) -> int:
         writer = environment.writer
         thread = writer.writing_thread() if writer is not None else 0
         if not thread:
-            done = environment.write(partial(_brought_home, owed), freeing=True)
+            done = environment.write(partial(journal.bring_home, owed), freeing=True)
             if done:
                 log.info("%s: brought home %d turns that were acknowledged before a kill", environment.path, done)
                 return done
         elif monotonic() - began >= patience_s:
             raise StoreHeld(environment.path, partial(said, thread, environment.path, monotonic() - began))
         sleep(_PAUSE_S)
-
-
-def _brought_home(owed: journal.Owed, txn: Txn) -> int:
-    if txn.id() - 1 != owed.base:
-        return 0  # its own process has done it
-    journal.apply(txn, owed.turns)
-    return len(owed.turns)

@@ -19,12 +19,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from threading import Condition, get_native_id
+from threading import Condition, get_ident, get_native_id
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
-from rlite_pubsub.storage.journal.journal import Journal, apply
+from rlite_pubsub.storage.journal.journal import Journal, bring_home
 from rlite_pubsub.storage.journal.recording import MOST_TURN_BYTES, RecordedTransaction
 from rlite_pubsub.storage.locks.writer_lock import said
 
@@ -95,6 +95,8 @@ class SharedCommit:
         """How many turns are acknowledged, and in the journal alone."""
         self.is_owing = False
         """Turns of the journal could not be done again: nothing else can be done before."""
+        self.payer = 0
+        """The thread that is doing them again, in Python's numbering: all others wait for it."""
         self._rows = 0  # that these turns have changed
         self.alone = alone
         """This process has the store to itself as long as the first of the openings is this."""
@@ -205,13 +207,16 @@ class SharedCommit:
             log.error("%d turns are acknowledged, and only in the journal: %s", count, failure)
 
     def pay(self) -> None:
-        """Bring home what the journal has, in a transaction of its own. Raises StoreError."""
-        self.is_owing, turns = False, self._journal.turns
+        """Bring home what the journal has, in a transaction of its own, unless a process that has opened the store
+        since has done it. Raises StoreError."""
+        self.is_owing, self.payer = False, get_ident()
         try:
-            self._environment.write(partial(_applied, turns), freeing=True)
+            self._environment.write(partial(bring_home, self._journal.owed), freeing=True)
         except BaseException:
             self.is_owing = True
             raise
+        finally:
+            self.payer = 0
         self._come_home()
 
     def _come_home(self) -> None:
@@ -268,7 +273,3 @@ class SharedCommit:
         if not is_home:
             path = self._environment.path
             raise StoreHeld(path, partial(said, self._loop_thread, path, monotonic() - began))
-
-
-def _applied(turns: list[bytes], txn: Txn) -> None:
-    apply(txn, turns)
