@@ -29,6 +29,7 @@ from rlite_pubsub.storage.checkpoints.safety import Safety
 from rlite_pubsub.storage.errors import DiskFull, StoreBusy, StoreError, StoreFull, StoreHeld, StoreUnwritable
 from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK, Handle
 from rlite_pubsub.storage.journal.journal import Journal, journal_path
+from rlite_pubsub.storage.journal.recording import touch
 from rlite_pubsub.storage.journal.shared_commit import SharedCommit
 from rlite_pubsub.storage.locks.gate import NestedTransaction
 from rlite_pubsub.storage.locks.writer_lock import WriterLock
@@ -153,7 +154,7 @@ class Environment:
     def _reclaim(self, wanted_bytes: int, patience_s: float) -> None:
         """Make LMDB reuse what was removed: after another commit, and once nobody holds it."""
         if self._free_pages(wanted_bytes).settled < wanted_bytes:
-            self.write(_touch, freeing=True)
+            self.write(touch, freeing=True)
         if self.safety.may_unpin() and self._free_pages(wanted_bytes).usable < wanted_bytes:
             with self.handle.inside():
                 self.safety.make_safe()
@@ -591,13 +592,6 @@ class Environment:
         else:
             told = self.handle.told(trouble)
             raise told from (None if told is trouble else trouble)
-
-
-def _touch(txn: Txn) -> None:
-    """Write a record that is there already."""
-    cursor = txn.cursor()
-    if cursor.first():
-        txn.put(*cursor.item())
 
 
 def _said(path: Path, holding: list[TableLine]) -> str:

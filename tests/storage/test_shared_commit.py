@@ -467,6 +467,44 @@ def test_a_transaction_that_cannot_be_told_takes_only_its_own_turn_with_it(
     assert names(loop.environment) == ["~a", "~b", "~c", "~d"]
 
 
+def test_turns_that_undo_each_others_changes_are_a_commit(loop: Loop) -> None:
+    loop.put("~1")
+    before = loop.environment.last_commit()
+    loop.put("~2")
+    loop.turn.begin(write=True).delete(b"~2")
+    loop.turn.end(commit=True)
+    assert loop.shared == 2
+    assert names(loop.environment) == ["~1"]
+    assert loop.environment.last_commit() == before + 1
+
+
+def test_turns_that_were_undone_with_another_one_are_void_once_they_are_done_again(
+    loop: Loop, store: Store, tmp_path: Path
+) -> None:
+    loop.put("~1")
+    for key in (b"~2", b"~3"):
+        txn = loop.turn.begin(write=True)
+        txn.put(key, b"")
+        txn.delete(key)
+        loop.turn.end(commit=True)
+    assert loop.shared == 2
+    loop.turn.begin(write=True).put(b"~4", b"")
+    loop.turn.end(commit=False)  # the two are done again, and leave all as it was
+    loop.turn.begin(write=True).put(b"~3", b"")
+    loop.turn.end(commit=True)
+    assert loop.shared == 1  # its record is as long as the first one was, and behind it stands the second one
+    with as_killed(store, tmp_path / "killed") as opened:
+        assert names(opened.data) == ["~1", "~3"]
+
+
+def test_a_turn_that_changes_nothing_is_no_commit(loop: Loop) -> None:
+    loop.put("~1")
+    before = loop.environment.last_commit()
+    loop.turn.begin(write=True).delete(b"~x")
+    loop.turn.end(commit=True)
+    assert loop.environment.last_commit() == before
+
+
 # -- others
 
 

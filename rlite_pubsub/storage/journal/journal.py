@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 from rlite_pubsub import permissions
+from rlite_pubsub.storage.journal.recording import touch
 from rlite_pubsub.storage.keys.key_bytes import CHANGE_HEAD, REMOVED, changes
 from rlite_pubsub.storage.system import take_blocks
 
@@ -134,6 +135,7 @@ def bring_home(owed: Owed, txn: Txn) -> int:
     if txn.id() - 1 != owed.base:
         return 0
     apply(txn, owed.turns)
+    touch(txn)  # they may have undone each other's changes
     return len(owed.turns)
 
 

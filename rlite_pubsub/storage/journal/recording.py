@@ -3,6 +3,10 @@
 The journal is what keeps them, so LMDB's own transaction gets them later, all at once and each only as it is in the
 end: before anything walks over records, and when it is committed. From the first cursor on a turn changes LMDB's own at
 once. What changes rows at a cursor goes through `delete_here`, and many rows go through `change_rows`.
+
+    LAW    Its commit has a number of its own, even if its turns have undone each other's changes: by that number the
+           journal's records become void (journal.py), and caches know that nobody else has committed (part.py). LMDB
+           gives none to a transaction that has changed nothing, so then a row is written again (`touch`).
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ MOST_TURN_BYTES: Final = 1 << 20
 class RecordedTransaction:
     """LMDB's transaction, what it has yet to be told, and the rows that the present turn has changed."""
 
-    __slots__ = ("_owed", "id", "is_direct", "rows", "size", "txn")
+    __slots__ = ("_has_changed", "_has_owed", "_owed", "id", "is_direct", "rows", "size", "txn")
 
     def __init__(self, txn: Txn) -> None:
         self.txn = txn
@@ -38,6 +42,8 @@ class RecordedTransaction:
         self.size = 0
         """About how many bytes they have; beyond `MOST_TURN_BYTES`, which the journal does not take, there are none."""
         self._owed: Rows = {}
+        self._has_owed = False
+        self._has_changed = False  # LMDB's own
 
     def get(self, key: bytes) -> bytes | None:
         """Return a row's value; None if there is no such row."""
@@ -51,6 +57,7 @@ class RecordedTransaction:
         """Write a row."""
         if self.is_direct:
             self.txn.put(key, value)
+            self._has_changed = True
         else:
             self._owed[key] = value
         self.size += ROW_BYTES + len(value)
@@ -75,7 +82,7 @@ class RecordedTransaction:
     def change(self, rows: Rows) -> None:
         """Write rows, and remove those that are None. The caller gives the dictionary away."""
         if self.is_direct:
-            _change(self.txn, rows)
+            self._has_changed |= _change(self.txn, rows)
         else:
             self._owed.update(rows)
         self.size += bytes_of_rows(rows)
@@ -99,6 +106,7 @@ class RecordedTransaction:
 
     def note_removed(self, key: bytes) -> None:
         """Note that a row was removed."""
+        self._has_changed |= self.is_direct
         self.size += ROW_BYTES
         if self.size <= MOST_TURN_BYTES:
             self.rows[key] = None
@@ -110,12 +118,15 @@ class RecordedTransaction:
         owed = self._owed
         if owed:
             self._owed = {}
-            _change(self.txn, owed)
+            self._has_owed = True
+            self._has_changed |= _change(self.txn, owed)
 
     def commit(self) -> None:
         """Commit all of it, or nothing."""
         try:
             self.bring()
+            if self._has_owed and not self._has_changed:
+                touch(self.txn)
         except BaseException:
             self.txn.abort()
             raise
@@ -143,15 +154,25 @@ def change_rows(txn: Txn, rows: Rows) -> None:
         _change(txn, rows)
 
 
-def _change(txn: Txn, rows: Rows) -> None:
+def _change(txn: Txn, rows: Rows) -> bool:
+    """Do that in LMDB's own transaction; return whether it has changed anything."""
     kept, gone = rows_in_order(rows)
+    has_changed = bool(kept)
     for key in gone:
-        txn.delete(key)
+        has_changed |= txn.delete(key)
     if len(kept) == 1:
         key, value = kept[0]
         txn.put(key, value)
     elif kept:
         txn.cursor().putmulti(kept)  # side by side LMDB finds them sooner
+    return has_changed
+
+
+def touch(txn: Txn) -> None:
+    """Write a row that is there already, so that the commit has a number."""
+    cursor = txn.cursor()
+    if cursor.first():
+        txn.put(*cursor.item())
 
 
 def delete_here(txn: Txn, cursor: Cursor) -> bool:
