@@ -172,6 +172,10 @@ class Part(Shelter):
                 key_records.put_space(txn, database, space)
         return txn
 
+    def wrote_beside(self) -> None:
+        """Note that this turn has surely written something, in none of the keys: the cache reflects its commit, too."""
+        self._version = self.committed = self.writing().id()  # surely, or its number is reused, by whoever writes next
+
     def undo(self, error: Exception) -> Exception:
         """Undo the turn after this error; return what the error means, in the store's words."""
         if self.turn.txn is not None:

@@ -43,4 +43,9 @@ def sweep_some(parts: Sequence[Part], limit: int) -> int:
 def _sweep(part: Part, limit: int) -> int:
     if not garbage.exists(part.settle()):
         return 0
-    return garbage.sweep(part.writing(), limit, part.clock_ms() + part.cold.grace_ms)
+    txn = part.writing()
+    if not garbage.exists(txn):  # another process has been quicker
+        return 0
+    removed = garbage.sweep(txn, limit, part.clock_ms() + part.cold.grace_ms)
+    part.wrote_beside()  # if no record, then the note that there is garbage
+    return removed

@@ -385,7 +385,9 @@ class _Link:
         self._put(ReplicaPosition(True, position.offset, self._session.db, position.history))
 
     def _put(self, position: ReplicaPosition) -> None:
-        replica_position.put(self._engine.keyspace.writing(), position)
+        keyspace = self._engine.keyspace
+        replica_position.put(keyspace.writing(), position)
+        keyspace.stored.wrote_beside()
 
     def _tell(self) -> None:
         """Other processes are to see whether keys are half there."""

@@ -138,6 +138,27 @@ def test_only_commits_of_others_count_as_theirs(keyspace: Keyspace, elsewhere: K
     assert keyspace.stored.commits_of_others == before + 1
 
 
+def test_keys_of_a_flushed_database_are_swept_up_without_a_look_at_the_others_again(
+    keyspace: Keyspace, elsewhere: Keyspace
+) -> None:
+    for number in range(10):
+        keyspace.put_string(0, b"%d" % number, b"")
+    keyspace.end_turn()
+    keyspace.databases.flush(0)
+    keyspace.put_string(0, b"k", b"1")
+    keyspace.end_turn()
+    before, record = keyspace.stored.commits_of_others, keyspace.find(0, b"k")
+    while sweep_some(keyspace.parts, 3):
+        keyspace.end_turn()
+    keyspace.end_turn()
+    assert keyspace.find(0, b"k") is record
+    keyspace.end_turn()
+    assert keyspace.stored.commits_of_others == before
+    elsewhere.put_string(0, b"k", b"2")
+    elsewhere.end_turn()
+    assert value(keyspace, b"k") == b"2"
+
+
 def test_what_is_written_when_a_turn_gives_way_is_committed_with_what_it_has_done(keyspace: Keyspace) -> None:
     noted: list[bytes | None] = []
 

@@ -167,6 +167,7 @@ class Outgoing:
             self._turn(False)
             return
         self.ends = _put(txn, stream, units, now_ms)
+        self._keyspace.stored.wrote_beside()
         effects.written()
         self.has_written = True
 
