@@ -179,6 +179,33 @@ def test_a_key_goes_when_the_master_says_so_and_is_not_shown_when_its_time_is_ov
         until(lambda: here.dbsize() == 0, "and here, too")
 
 
+def test_a_writable_replica_removes_what_its_own_clients_let_expire(
+    master: SocketServer, replica: SocketServer
+) -> None:
+    with master.client() as there, replica.client() as here:
+        there.set("loaded", 1, px=100_000)
+        assert here.execute_command("REPLICAOF", "localhost", master.port)
+        here.config_set("replica-read-only", "no")
+        until(lambda: has_caught_up(there, here), "the replica has caught up")
+        there.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+        for key in ("written", "read", "told"):
+            there.set(key, 5, px=50)
+        until(lambda: has_caught_up(there, here), "the replica has caught up")
+        until(lambda: not here.exists("written", "read", "told"), "their time is over")
+        here.set("mine", 1, px=50)
+        here.set("later", 1, ex=1000)
+        assert here.info("stats")["slave_expires_tracked_keys"] >= 1
+        until(lambda: here.info("stats")["slave_expires_tracked_keys"] == 1, "one of its own is gone")
+        assert here.dbsize() == 5, "but none of the master's"
+        assert here.incr("written") == 1
+        assert here.ttl("written") == -1
+        assert (here.get("read"), here.dbsize()) == (None, 5)
+        there.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", "1")
+        until(lambda: here.dbsize() == 2, "the master has said so")
+        assert here.execute_command("REPLICAOF", "NO", "ONE")
+        assert here.info("stats")["slave_expires_tracked_keys"] == 0
+
+
 def test_another_server_of_the_store_takes_the_link(
     master: SocketServer, replica: SocketServer, tmp_path: Path
 ) -> None:

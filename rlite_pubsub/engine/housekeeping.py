@@ -12,7 +12,7 @@ from time import perf_counter, thread_time
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.keyspace.news import KeyListener
-from rlite_pubsub.keyspace.sweeping import expire_some, sweep_some
+from rlite_pubsub.keyspace.sweeping import expire_here, expire_some, sweep_some
 from rlite_pubsub.storage.errors import DiskFull, StoreError, StoreHeld, StoreRemoved
 from rlite_pubsub.storage.topics import stages
 
@@ -35,6 +35,7 @@ STEP_MS = 5
 MOST_SWEEP_MS = 15
 """How long a step may sweep if there is more garbage than the steps before it have swept up."""
 KEYS_PER_STEP = 50
+LOOKS_PER_STEP = 1000
 RECORDS_PER_STEP = 200
 ROOM_MS = 50
 """How long an addition to a full store may wait until what was deleted is swept."""
@@ -164,6 +165,8 @@ class Housekeeping(KeyListener):
         if self.expires and keyspace.times.may_expire:
             self._try(lambda: self._go_on(partial(expire_some, keyspace.parts), KEYS_PER_STEP, deadline))
             self._try(lambda: self._go_on(self._expire_fields, KEYS_PER_STEP, deadline))
+        elif self.expires and keyspace.stored.expiring_here:
+            self._try(lambda: expire_here(keyspace.stored, LOOKS_PER_STEP))
         self._try(self._sweep)
         if self._memory_limit.bytes:
             self._try(self._memory_limit.makes_room)

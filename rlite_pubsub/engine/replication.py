@@ -51,6 +51,7 @@ class Replication:
         self._look_out = look_out
         self._turned: Callable[[], None] = _nothing
         settings.on_change("replicaof", self._obey)
+        settings.on_change("replica-read-only", lambda _: self._see_who_writes())
         self._follow(settings["replicaof"])
 
     def turn_by(self, turned: Callable[[], None]) -> None:
@@ -72,7 +73,12 @@ class Replication:
             times.go_on(_WHY)
         else:
             times.hold(_WHY)
+        self._keyspace.stored.expiring_here.clear()  # the next master, or this store, says what becomes of them
+        self._see_who_writes()
         self.see(CONNECT)
+
+    def _see_who_writes(self) -> None:
+        self._keyspace.times.is_writable_replica = self.master is not None and not self._settings["replica-read-only"]
 
     def look(self) -> None:
         """Look whether another process has begun or finished loading. Raises StoreError."""

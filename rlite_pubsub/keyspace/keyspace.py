@@ -260,7 +260,12 @@ class Keyspace:
             record = caches[database].get(name) if database < len(caches) else None
             if record is not None and not record.expires_ms:
                 return record  # as mostly: `find` would find it the same
-        return self.find(database, name)
+        record = self.find(database, name)
+        if record is None and self.times.is_writable_replica:
+            hidden = stored.get(database, name)
+            if hidden is not None:  # it would stand in the way of a new one
+                stored.expire(hidden)
+        return record
 
     def put_string(self, database: int, name: bytes, value: bytes, expires_ms: int = 0, form: int = AS_IT_IS) -> None:
         """Set a key to a string, whatever it was."""

@@ -83,6 +83,8 @@ class Part(Shelter):
         self.caches: list[dict[bytes, Record | None]] = []  # by database. None: no such key
         self.unwritten: dict[Record, None] = {}  # what was changed and is not yet in the open transaction
         self.spaces_changed = False
+        self.expiring_here: dict[tuple[int, bytes], int] = {}
+        """When keys expire whose time clients of a writable replica have set in this process."""
         self.commits_of_others = 0  # how often another process has committed between our turns, or a turn failed
         self.committed = -1  # our own last transaction that has surely changed something
         self._agenda = whole.news.agenda
@@ -160,8 +162,11 @@ class Part(Shelter):
             rows: dict[bytes, bytes | None] = {}
             for record in changed:
                 packed = rows[record.row] = record.packed(txn, modified)
-                if record.stored_expires_ms != record.expires_ms and (more := record.schedule(txn)):
-                    self._count(record.database, 0, more)
+                if record.stored_expires_ms != record.expires_ms:
+                    if self.times.is_writable_replica and not self.times.is_master_s and record.expires_ms:
+                        self.expiring_here[record.database, record.name] = record.expires_ms
+                    if more := record.schedule(txn):
+                        self._count(record.database, 0, more)
             if len(rows) == 1:
                 txn.put(record.row, packed)
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.storage.keys import garbage, key_records
@@ -33,6 +34,19 @@ def _expire(part: Part, limit: int) -> int:
         assert record is not None
         part.expire(record)
     return len(due)
+
+
+def expire_here(part: Part, limit: int) -> None:
+    """Look at no more than `limit` of the keys whose time clients of a writable replica have set, and remove those that
+    have expired: no master says so. Raises StoreError."""
+    here, now_ms = part.expiring_here, part.clock_ms()
+    for key in list(islice(here, limit)):
+        due_ms = here.pop(key)
+        record = part.get(*key) if due_ms <= now_ms else None
+        if record is not None and record.expires_ms <= now_ms:
+            part.expire(record)
+        elif due_ms > now_ms or (record is not None and record.expires_ms):
+            here[key] = due_ms if record is None else record.expires_ms
 
 
 def sweep_some(parts: Sequence[Part], limit: int) -> int:

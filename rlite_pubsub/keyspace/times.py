@@ -8,13 +8,14 @@ from collections.abc import Callable
 class Times:
     """The time, as one keyspace sees it during a turn."""
 
-    __slots__ = ("_holding", "clock_ms", "coarse_now", "is_master_s", "may_expire", "wholes")
+    __slots__ = ("_holding", "clock_ms", "coarse_now", "is_master_s", "is_writable_replica", "may_expire", "wholes")
 
     def __init__(self, clock_ms: Callable[[], int]) -> None:
         self.clock_ms = clock_ms
         self.coarse_now = clock_ms() / 1000  # seconds: for when keys are used
         self.may_expire = True  # False while somebody holds: expired keys are only hidden
         self.is_master_s = False  # the master's requests are executed, and only the master knows what has expired
+        self.is_writable_replica = False  # its clients' keys are none of the master's, and it removes them itself
         self.wholes = 0  # how many have begun, one in another, in which all that is read belongs together
         self._holding: set[str] = set()
 

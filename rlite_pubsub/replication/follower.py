@@ -307,9 +307,18 @@ class _Link:
                 self._wake.wait(_HELD_S)
 
     def _do_in_turn(self, work: Callable[[], None]) -> None:
+        keyspace = self._engine.keyspace
+
         def checked() -> None:
+            keyspace.settle()  # what clients did just before, and in their name
             self._check_master()
-            work()
+            keyspace.times.obey_master(True)
+            try:
+                work()
+                if keyspace.turn.failure is None:
+                    keyspace.settle()
+            finally:
+                keyspace.times.obey_master(False)
 
         self._turns.do(checked)
 
@@ -348,8 +357,6 @@ class _Link:
         def note() -> None:
             self._put(ReplicaPosition(True, offset, database, position.history))
 
-        times = keyspace.times
-        times.obey_master(True)
         keyspace.call_when_giving_way(note)
         try:
             for requests, size in batch:
@@ -371,7 +378,6 @@ class _Link:
             raise
         finally:
             keyspace.call_when_giving_way(None)
-            times.obey_master(False)
 
     def _empty(self) -> None:
         """Nothing is there but that all of it is still to come."""

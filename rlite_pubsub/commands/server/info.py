@@ -68,7 +68,7 @@ def activity(engine: Engine) -> Iterator[tuple[str, object]]:
     yield "latest_fork_usec", 0
     yield "total_forks", 0
     yield "migrate_cached_sockets", 0
-    yield "slave_expires_tracked_keys", 0
+    yield "slave_expires_tracked_keys", len(engine.keyspace.stored.expiring_here)
     yield "active_defrag_hits", 0
     yield "active_defrag_misses", 0
     yield "active_defrag_key_hits", 0
