@@ -227,6 +227,19 @@ def test_a_master_that_is_killed_comes_back_with_the_same_history(tmp_path: Path
         master.stop()
 
 
+def test_a_replica_that_says_nothing_counts_as_good_for_a_while_only(master: SocketServer) -> None:
+    with master.client() as here, master.wire() as wire:
+        wire.say(b"SYNC")
+        until(lambda: here.info("replication").get("slave0", {}).get("state") == "online", "it has its file")
+        assert here.info("replication")["slave0"]["lag"] < 2
+        here.config_set("min-replicas-to-write", 1)
+        here.config_set("min-replicas-max-lag", 2)
+        here.set("key", 1)
+        until(lambda: here.info("replication")["slave0"]["lag"] > 2, "it has said nothing since")
+        with pytest.raises(redis.ResponseError, match="NOREPLICAS"):
+            here.set("key", 2)
+
+
 def test_what_other_processes_of_the_store_do_reaches_the_replica_in_order(
     tmp_path: Path, master: SocketServer, replica: SocketServer
 ) -> None:

@@ -145,6 +145,7 @@ class Engine:
         self.send_file = surroundings.send_file
         self.serve_beside = surroundings.serve_beside
         self.config_file = surroundings.config_file
+        self.payload_sums_count = True  # DEBUG SET-SKIP-CHECKSUM-VALIDATION
         self.store = delivery.store if delivery is not None else None
         self.syncing = surroundings.syncing or Syncing(data)
         self.backups = Backups(self.store, settings, clock, call_later)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.part import Part
 
 
+MOST_OVER = 100
+"""How many expired keys one look for a random one notices."""
+
+
 class Databases:
     """The databases of these parts, of which there is at least one."""
 
@@ -71,15 +75,18 @@ class Databases:
                 over.append(name)
         return next_cursor, found, over
 
-    def random(self, database: int) -> bytes | None:
-        """Return the name of a random key."""
+    def random(self, database: int) -> tuple[bytes | None, list[bytes]]:
+        """Return the name of a random key, and apart from it the names of some expired ones, as for `scan`."""
+        over: list[bytes] = []
         now_ms = self._parts[0].clock_ms()
         start = random.randbytes(key_records.DIGEST_BYTES)
         for digest in (start, b""):
             for _, _, expires_ms, name in self._walk(database, digest):
                 if not expires_ms or expires_ms > now_ms:
-                    return name
-        return None
+                    return name, over
+                if len(over) < MOST_OVER:
+                    over.append(name)
+        return None, over
 
     def flush(self, database: int) -> int:
         """Remove all keys of a database; return how many there were. Raises StoreError."""

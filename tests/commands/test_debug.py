@@ -83,6 +83,9 @@ def test_protocol_sends_each_type_of_reply(
         (("SLEEP",), b"-ERR unknown subcommand or wrong number of arguments for 'SLEEP'. Try DEBUG HELP.\r\n"),
         (("OBJECT", "k"), b"-ERR no such key\r\n"),
         (("HTSTATS", "16"), b"-ERR Out of range database\r\n"),
+        (("HTSTATS-KEY", "k"), b"-ERR no such key\r\n"),
+        (("POPULATE", "x"), b"-ERR value is out of range, must be positive\r\n"),
+        (("POPULATE", "-1"), b"-ERR value is out of range, must be positive\r\n"),
         (("RELOAD", "x"), b"-ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.\r\n"),
         (("RELOAD", "NOSAVE", "noflush"), b"+OK\r\n"),
         (("LOADAOF",), b"+OK\r\n"),
@@ -108,3 +111,14 @@ def test_every_setting_can_be_written_to_the_file(session: RecordedSession, tmp_
     assert session.do("DEBUG", "CONFIG-REWRITE-FORCE-ALL") == b"+OK\r\n"
     with open(f"{tmp_path}/redis.conf") as file:
         assert "\nslowlog-max-len 128\n" in file.read()
+
+
+def test_populate_adds_keys_where_there_are_none(session: RecordedSession) -> None:
+    session.do("SET", "key:1", "mine")
+    assert session.do("DEBUG", "POPULATE", "3") == b"+OK\r\n"
+    assert session.do("MGET", "key:0", "key:1", "key:2") == b"*3\r\n$7\r\nvalue:0\r\n$4\r\nmine\r\n$7\r\nvalue:2\r\n"
+    assert session.do("DEBUG", "POPULATE", "1", "long", "10") == b"+OK\r\n"
+    assert session.do("DEBUG", "POPULATE", "1", "short", "3") == b"+OK\r\n"
+    assert session.do("MGET", "long:0", "short:0") == b"*2\r\n$10\r\nvalue:0\0\0\0\r\n$3\r\nval\r\n"
+    assert session.do("DBSIZE") == b":5\r\n"
+

@@ -86,6 +86,19 @@ def test_other_types_are_bad_formats(session: RecordedSession, kind: int) -> Non
     assert session.do("EXISTS", "k") == b":0\r\n"
 
 
+def test_a_suite_may_have_payloads_read_whose_sum_is_wrong(session: RecordedSession) -> None:
+    fill(session)
+    payload = dumped(session, "list")
+    broken = payload[:-1] + bytes((payload[-1] ^ 1,))
+    wrong = b"-ERR DUMP payload version or checksum are wrong\r\n"
+    assert session.do("RESTORE", "k", "0", broken) == wrong
+    session.do("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "1")
+    assert session.do("RESTORE", "k", "0", broken) == b"+OK\r\n"
+    assert session.do("RESTORE", "k", "0", broken[1:], "REPLACE") == BAD, "it is read nevertheless"
+    session.do("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "0")
+    assert session.do("RESTORE", "k", "0", broken, "REPLACE") == wrong
+
+
 def test_whoever_waits_for_a_list_or_a_topic_is_served(house: House, session: RecordedSession) -> None:
     fill(session)
     payloads = {key: dumped(session, key) for key in ("list", "topic")}

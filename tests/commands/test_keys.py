@@ -150,6 +150,15 @@ def test_randomkey_is_one_of_them(session: RecordedSession) -> None:
     assert {session.do("RANDOMKEY") for _ in range(100)} == {bulk(b"a"), bulk(b"b")}
 
 
+def test_randomkey_removes_the_expired_keys_that_it_meets(house: House, session: RecordedSession) -> None:
+    session.do("SET", "a", "1", "PX", "1")
+    session.do("SET", "b", "1", "PX", "1")
+    house.clock.now += 1
+    assert session.do("DBSIZE") == b":2\r\n"
+    assert session.do("RANDOMKEY") == NIL
+    assert session.do("DBSIZE") == ZERO
+
+
 def test_a_key_is_gone_at_its_time_for_every_command(house: House, session: RecordedSession) -> None:
     session.do("SET", "k", "v", "PX", "1500")
     house.clock.now += 1.499

@@ -84,7 +84,7 @@ def restore(session: CommandSession, args: list[bytes]) -> Reply:
     ttl_ms = integer(args[2])
     if ttl_ms < 0:
         raise CommandError(_BAD_TTL)
-    if not envelope.is_sealed(args[3]):
+    if not envelope.is_sealed(args[3], sum_counts=session.engine.payload_sums_count):
         raise CommandError(_BAD_SEAL)
     try:
         image = read(args[3])

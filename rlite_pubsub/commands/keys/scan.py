@@ -90,4 +90,7 @@ def _notice(session: CommandSession, name: bytes, *, counts: bool) -> None:
     tips=("request_policy:all_shards", "nondeterministic_output"),
 )
 def randomkey(session: CommandSession, args: list[bytes]) -> Reply:
-    return keyspace_of(session).databases.random(session.db)
+    found, over = keyspace_of(session).databases.random(session.db)
+    for name in set(over):
+        _notice(session, name, counts=False)
+    return found

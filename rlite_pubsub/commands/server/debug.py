@@ -142,6 +142,7 @@ def of_all(keyspace: Keyspace) -> bytes:
 
 log = logging.getLogger("rlite_pubsub")
 
+_NOT_POSITIVE = b"ERR value is out of range, must be positive"
 _DECIMAL = re.compile(rb"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _NUMBER = re.compile(rb"\s*[+-]?\d+")
 _LARGEST_PACKED = (4 << 30) - (1 << 20)
@@ -270,6 +271,33 @@ def _hash_tables(session: CommandSession, args: list[bytes]) -> Reply:
     return Verbatim(b"[Dictionary HT]\n%b[Expires HT]\n%b" % (empty, empty))
 
 
+def _hash_table_of(session: CommandSession, args: list[bytes]) -> Reply:
+    if keyspace_of(session).find(session.db, args[2]) is None:
+        raise CommandError(NO_SUCH_KEY)
+    raise CommandError(b"ERR The value stored at the specified key is not represented using an hash table")
+
+
+def _populate(session: CommandSession, args: list[bytes]) -> Reply:
+    """Add strings under the names that are free."""
+    count = integer(args[2], 0, refusal=_NOT_POSITIVE)
+    prefix = args[3] if len(args) > 3 else b"key"
+    size = integer(args[4], 0, refusal=_NOT_POSITIVE) if len(args) > 4 else 0
+    keyspace = keyspace_of(session)
+    for number in range(count):
+        name = b"%b:%d" % (prefix, number)
+        if keyspace.for_change(session.db, name) is None:
+            value = b"value:%d" % number
+            keyspace.put_string(session.db, name, value[:size].ljust(size, b"\0") if size else value)
+    return OK
+
+
+def _skip_sums(session: CommandSession, args: list[bytes]) -> Reply:
+    """Set whether RESTORE accepts payloads whose sum is wrong: a suite breaks them on purpose."""
+    number = _NUMBER.match(args[2])
+    session.engine.payload_sums_count = not (number and int(number[0]))
+    return OK
+
+
 def _protocol(session: CommandSession, args: list[bytes]) -> Reply:
     """A sample of each type of reply."""
     kind = args[2].lower()
@@ -319,6 +347,8 @@ def _help(session: CommandSession, args: list[bytes]) -> Reply:
         "    Return a Redis protocol error with <string> as message.",
         "HTSTATS <dbid>",
         "    Return hash table statistics of the specified Redis database.",
+        "HTSTATS-KEY <key>",
+        "    Refused: no value is a hash table here.",
         "LOADAOF",
         "    Bring the store to the disk; nothing needs to be loaded from it again.",
         "LOG <message>",
@@ -327,6 +357,9 @@ def _help(session: CommandSession, args: list[bytes]) -> Reply:
         "    Show low level info about `key` and associated value.",
         "PAUSE-CRON <0|1>",
         "    Stop periodic cron job processing.",
+        "POPULATE <count> [<prefix>] [<size>]",
+        "    Create <count> string keys named key:<num>. If <prefix> is specified then",
+        "    it is used instead of the 'key' prefix. With <size> each value has so many bytes.",
         "PROTOCOL <type>",
         "    Reply with a test value of the specified type. <type> can be: string,",
         "    integer, double, bignum, null, array, set, map, attrib, push, verbatim,",
@@ -341,6 +374,8 @@ def _help(session: CommandSession, args: list[bytes]) -> Reply:
         "    Scripts may call commands that are not for scripts.",
         "SET-ACTIVE-EXPIRE <0|1>",
         "    Setting it to 0 disables expiring keys in background when they are not accessed.",
+        "SET-SKIP-CHECKSUM-VALIDATION <0|1>",
+        "    RESTORE accepts payloads with a wrong checksum.",
         "SLEEP <seconds>",
         "    Stop the server for <seconds>. Decimals allowed.",
     )
@@ -353,16 +388,19 @@ _SUBCOMMANDS: dict[bytes, tuple[int, int, Callable[[CommandSession, list[bytes]]
     b"error": (3, 3, _error),
     b"help": (2, 2, _help),
     b"htstats": (3, 3, _hash_tables),
+    b"htstats-key": (3, 3, _hash_table_of),
     b"loadaof": (2, 0, _reload),
     b"log": (3, 3, _log),
     b"object": (3, 3, _object),
     b"pause-cron": (3, 3, _pause_cron),
+    b"populate": (3, 5, _populate),
     b"protocol": (3, 3, _protocol),
     b"quicklist-packed-threshold": (3, 3, _pack_threshold),
     b"reload": (2, 0, _reload),
     b"sdslen": (3, 3, _string_length),
     b"set-active-expire": (3, 3, _switch_expiry),
     b"set-disable-deny-scripts": (3, 3, _allow_all_to_scripts),
+    b"set-skip-checksum-validation": (3, 3, _skip_sums),
     b"sleep": (3, 3, _sleep),
 }
 """Subcommand -> least and most arguments (0 for any number), and what it does."""

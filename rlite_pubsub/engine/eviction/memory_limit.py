@@ -222,7 +222,7 @@ class Victims:
         if not sizes:
             return None
         (database,) = random.choices(list(sizes), weights=list(sizes.values()))
-        name = self._databases.random(database)
+        name, _ = self._databases.random(database)
         return self.soonest() if name is None else (database, name)  # the time of all of them is over
 
     def least_used(self, usage: Usage, samples: int, now: float, *, expiring: bool) -> Key | None:

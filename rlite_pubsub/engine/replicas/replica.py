@@ -94,16 +94,18 @@ class Replica:
         """Note that a process sends it a file."""
         self.state = SENDING
 
-    def end_file(self, sent: int, *, is_marked: bool) -> None:
-        """Note that it was sent the file, which has everything up to this offset."""
+    def end_file(self, sent: int, now_ms: int, *, is_marked: bool) -> None:
+        """Note that it was sent the file, which has everything up to this offset: that is its first sign of life."""
         self.sent = sent
+        self.seen_ms = now_ms
         self.waits_for_word = is_marked
         if not is_marked:
             self.state = ONLINE
 
-    def go_on_from(self, offset: int) -> None:
+    def go_on_from(self, offset: int, now_ms: int) -> None:
         """Note that it has everything up to here."""
         self.sent = self.acknowledged = offset
+        self.seen_ms = now_ms
         self.state = ONLINE
 
     def acknowledge(self, offset: int, now: float, now_ms: int) -> bool:

@@ -163,7 +163,7 @@ class Replicas:
             replica_stream.end(txn)
         stream = replica_stream.begin(txn, self._settings["repl-backlog-size"], self._until_ms(now_ms))
         if history == stream.history and stream.begins <= offset <= stream.ends:
-            replica.go_on_from(offset)
+            replica.go_on_from(offset, now_ms)
         else:
             replica.sent = stream.ends
             replica_stream.select_anew(txn, stream)
@@ -214,7 +214,7 @@ class Replicas:
         if offset is None:
             self._cut(replica, "its file could not be sent")
             return
-        replica.end_file(offset, is_marked=is_marked)
+        replica.end_file(offset, self._clock_ms(), is_marked=is_marked)
         self._report([replica])
         self._agenda.due |= REPLICAS
 
