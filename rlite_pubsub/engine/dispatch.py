@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from rlite_pubsub.engine.refusal import answers, failed, refusal, replace, unwritten
+from rlite_pubsub.engine.scripts.declared import queued_flags
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.shards.segment_pieces import SegmentMiss
 from rlite_pubsub.engine.shards.sharding import Redirect
@@ -428,11 +429,11 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
     if session.engine.memory_limit.bytes:
         _check_memory(session, command)
     if session.engine.keyspace.environment.room.full is not None:
-        _check_room(session, command)
+        _check_room(session, command, args)
     if session.engine.settings["min-replicas-to-write"]:
-        _check_replicas(session, command)
+        _check_replicas(session, command, args)
     if session.engine.replication.master is not None:
-        session.engine.replication.check(session, command)
+        session.engine.replication.check(session, command, _asked(session, command, args))
     if session.protocol == 2 and session.holds_names and command.name not in _WHILE_SUBSCRIBED:
         raise CommandError(
             b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this "
@@ -445,34 +446,41 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
         raise CommandError(b"ERR Replica can't interact with the keyspace")
 
 
+def _asked(session: CommandSession, command: Command, args: list[bytes]) -> list[frozenset[str]]:
+    """Return the flags of what is to be executed or queued: of the command, and for EXEC of each that is queued. What a
+    script declares counts in a transaction; outside of one its runner checks it."""
+    transaction = session.transaction
+    if transaction is None:
+        return [command.flags]
+    scripts, libraries = session.engine.scripts, session.engine.libraries
+    if command.name == b"exec":
+        return [command.flags, *[queued_flags(scripts, libraries, *queued) for queued in transaction.queue]]
+    return [queued_flags(scripts, libraries, command, args)]
+
+
 def _check_memory(session: CommandSession, command: Command) -> None:
     """Obey `maxmemory`: make room for a command that may add data, or refuse it; the same goes for a command to be
     queued. Raises CommandError."""
     if session.transaction is None:
         adds = "denyoom" in command.flags
     elif command.name == b"exec":
-        adds = any("denyoom" in queued.flags for queued, _ in session.transaction.queue)
+        adds = any(["denyoom" in flags for flags in _asked(session, command, [])])
     else:
         adds = command.name not in _QUEUES_NOTHING
     if adds and not session.engine.memory_limit.makes_room():
         raise CommandError(errors.OUT_OF_MEMORY)
 
 
-def _check_replicas(session: CommandSession, command: Command) -> None:
+def _check_replicas(session: CommandSession, command: Command, args: list[bytes]) -> None:
     """Obey `min-replicas-to-write`. Raises CommandError."""
-    writes = "write" in command.flags
-    if command.name == b"exec" and session.transaction is not None:
-        writes = any("write" in queued.flags for queued, _ in session.transaction.queue)
+    writes = any(["write" in flags for flags in _asked(session, command, args)])
     if writes and session.engine.replication.master is None and session.engine.replicas.are_too_few:
         raise CommandError(errors.NO_REPLICAS)
 
 
-def _check_room(session: CommandSession, command: Command) -> None:
+def _check_room(session: CommandSession, command: Command, args: list[bytes]) -> None:
     """Refuse a command that adds data, queued or not, while the store is full. Raises CommandError."""
-    commands = [command]
-    if session.transaction is not None and command.name == b"exec":
-        commands += [queued for queued, _ in session.transaction.queue]
-    if any("denyoom" in each.flags for each in commands):
+    if any(["denyoom" in flags for flags in _asked(session, command, args)]):
         lack = session.engine.housekeeping.make_room()
         if lack is not None:
             if session.obeys_master:

@@ -98,21 +98,16 @@ class Replication:
         self.heard_at = now
         self.offset = offset
 
-    def check(self, session: Client, command: Command) -> None:
-        """Check that a replica may execute this command. Raises CommandError."""
+    def check(self, session: Client, command: Command, asked: list[frozenset[str]]) -> None:
+        """Check that a replica may execute this command; `asked` are its flags, and for EXEC those of each that is
+        queued. Raises CommandError."""
         if session.obeys_master:
             return
-        flags = command.flags
-        if self._settings["replica-read-only"] and _writes(session, command):
+        if self._settings["replica-read-only"] and any(["write" in flags for flags in asked]):
             raise CommandError(errors.READ_ONLY_REPLICA)
-        if self.is_loading and "loading" not in flags:
+        if self.is_loading and "loading" not in command.flags:
             raise CommandError(errors.LOADING)
-        is_stale = "stale" in flags and not (
-            command.name == b"exec"
-            and session.transaction is not None
-            and any("stale" not in queued.flags for queued, _ in session.transaction.queue)
-        )
-        if not is_stale and self.hides_stale_data:
+        if self.hides_stale_data and not all(["stale" in flags for flags in asked]):
             raise CommandError(errors.MASTER_DOWN)
 
     def check_script(self, session: Client, says_that_it_writes: bool, allows_stale: bool) -> None:
@@ -132,12 +127,6 @@ class Replication:
     def refuses_writes_of(self, session: Client) -> bool:
         """Return whether scripts of this session may write no keys."""
         return self.master is not None and self._settings["replica-read-only"] and not session.obeys_master
-
-
-def _writes(session: Client, command: Command) -> bool:
-    if command.name == b"exec" and session.transaction is not None:
-        return any("write" in queued.flags for queued, _ in session.transaction.queue)
-    return "write" in command.flags
 
 
 def _nothing() -> None:

@@ -226,3 +226,21 @@ def test_exec_that_fails_before_its_first_command_ends_the_transaction(
     assert b"-" in session.do("EXEC")
     assert session.do("EXISTS", "result") == b":0\r\n"
     assert session.do("EXEC") == b"-ERR EXEC without MULTI\r\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "is_queued", "is_executed"),
+    [("#!lua\nreturn 1", False, False), ("#!lua flags=no-writes\nreturn 1", True, True), ("return 1", True, True)],
+)
+def test_a_transaction_goes_by_what_its_scripts_declare(
+    house: House, session: RecordedSession, script: str, is_queued: bool, is_executed: bool
+) -> None:
+    refusal = b"NOREPLICAS Not enough good replicas to write.\r\n"
+    session.do("MULTI")
+    session.do("EVAL", script, "0")
+    house.session().do("CONFIG", "SET", "min-replicas-to-write", "1")
+    aborted = b"-EXECABORT Transaction discarded because of: " + refusal
+    assert session.do("EXEC") == (b"*1\r\n:1\r\n" if is_executed else aborted)
+    session.do("MULTI")
+    assert session.do("EVAL", script, "0") == (b"+QUEUED\r\n" if is_queued else b"-" + refusal)
+    session.do("DISCARD")
