@@ -206,6 +206,15 @@ def test_a_writable_replica_removes_what_its_own_clients_let_expire(
         assert here.info("stats")["slave_expires_tracked_keys"] == 0
 
 
+def test_a_replica_connects_from_the_address_that_it_is_told(master: SocketServer, replica: SocketServer) -> None:
+    with master.client() as there, replica.client() as here:
+        there.config_set("protected-mode", "no")  # it knows 127.0.0.1 only
+        here.config_set("bind-source-addr", "127.0.0.2")
+        assert here.execute_command("REPLICAOF", "127.0.0.1", master.port)
+        until(lambda: has_caught_up(there, here), "the replica has caught up")
+        assert there.info("replication")["slave0"]["ip"] == "127.0.0.2"
+
+
 def test_another_server_of_the_store_takes_the_link(
     master: SocketServer, replica: SocketServer, tmp_path: Path
 ) -> None:
@@ -231,9 +240,13 @@ def test_what_the_master_says_in_a_pause_is_executed_behind_it(master: SocketSer
         assert here.execute_command("REPLICAOF", "localhost", master.port)
         there.set("n", 1)
         until(lambda: has_caught_up(there, here), "the replica has caught up")
-        here.client_pause(1000, all=False)
+        here.client_pause(100_000, all=False)
         there.incr("n")
+        ends = there.info("replication")["master_repl_offset"]
+        until(lambda: here.info("replication")["slave_read_repl_offset"] >= ends, "the replica has heard it")
+        assert here.info("replication")["slave_repl_offset"] < ends, "and not executed it"
         assert here.get("n") == b"1", "its clients' writes are paused, and so are the master's"
+        here.client_unpause()
         until(lambda: has_caught_up(there, here), "the replica has caught up")
         assert here.get("n") == b"2"
         assert there.info("stats")["sync_partial_ok"] == 0, "and the link stands"

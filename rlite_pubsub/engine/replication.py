@@ -39,6 +39,7 @@ class Replication:
         self.link = CONNECT
         self.offset = -1
         """The offset in the master's history; -1 if unknown."""
+        self._read_offset = -1
         self.heard_at = 0.0
         """When the master last said something, on the engine's stopwatch; 0: never."""
         self.down_since = 0.0
@@ -96,7 +97,16 @@ class Replication:
     def hear(self, now: float, offset: int) -> None:
         """Note that the master has said something, and its offset."""
         self.heard_at = now
-        self.offset = offset
+        self.offset = self._read_offset = offset
+
+    def note_read(self, offset: int) -> None:
+        """Note how far the master has been read; what it says is not executed yet."""
+        self._read_offset = offset
+
+    @property
+    def read_offset(self) -> int:
+        """How far the master has been read: in a pause further than `offset`."""
+        return max(self._read_offset, self.offset) if self.is_followed_here else self.offset
 
     def check(self, session: Client, command: Command, asked: list[frozenset[str]]) -> None:
         """Check that a replica may execute this command; `asked` are its flags, and for EXEC those of each that is

@@ -230,7 +230,7 @@ class _Link:
     def _follow(self) -> None:
         """Connect, and follow the master until the connection ends."""
         self._see(CONNECTING)
-        address = self._address
+        address = self._address._replace(source=self._settings.text("bind-source-addr").decode())
         if self._settings["tls-replication"]:
             address = address._replace(context=client_context(self._settings))
         with closing(MasterLink(address, float(self._settings["repl-timeout"]))) as link:
@@ -274,10 +274,12 @@ class _Link:
         try:
             for batch in _batches(link):
                 names = {words[0].upper() for unit, _ in batch for words in unit}
+                size = sum([size for _, size in batch])
+                self._replication.note_read(offset + size)
                 if names - _NOT_EXECUTED:
                     while not self._has_executed(batch, position._replace(offset=offset)):
                         self._wake.wait(_HELD_S)
-                offset += sum(size for _, size in batch)
+                offset += size
                 self._replication.hear(monotonic(), offset)
                 if b"REPLCONF" in names:  # GETACK
                     link.send(b"REPLCONF", b"ACK", b"%d" % offset)

@@ -41,6 +41,8 @@ class MasterAddress(NamedTuple):
     password: bytes = b""
     context: ssl.SSLContext | None = None
     """For TLS."""
+    source: str = ""
+    """The address of ours from which to connect; empty: whichever the system picks."""
 
     def __str__(self) -> str:
         return self.path or f"{self.host}:{self.port}"
@@ -123,7 +125,10 @@ class MasterLink:
     def introduce(self, address: MasterAddress, port: int) -> None:
         """Log in, and say who asks: `port` is where we listen. Raises Refused."""
         if address.password:
-            self.ask(b"AUTH", *((address.username,) if address.username else ()), address.password)
+            try:
+                self.ask(b"AUTH", *((address.username,) if address.username else ()), address.password)
+            except MasterRefused as refusal:
+                raise MasterRefused(f"Unable to AUTH to MASTER: {refusal}") from None
         self.ask(b"PING")
         try:
             self.ask(b"REPLCONF", b"listening-port", b"%d" % port)
@@ -196,7 +201,8 @@ def _connect(address: MasterAddress, timeout_s: float) -> socket.socket | Secure
         connected.settimeout(timeout_s)
         connected.connect(address.path)
     else:
-        connected = socket.create_connection((address.host, address.port), timeout_s)
+        source = (address.source, 0) if address.source else None
+        connected = socket.create_connection((address.host, address.port), timeout_s, source)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if address.context is None:
         return connected

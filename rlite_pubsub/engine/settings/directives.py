@@ -72,6 +72,7 @@ MEANINGFUL: tuple[Directive, ...] = (
     ),
     text("masteruser", "", "secret", meaning="The user as whom a replica logs in."),
     declare("masterauth", Password(), "", "secret", meaning="The password with which a replica logs in."),
+    text("bind-source-addr", "", meaning="The own address from which a replica connects to its master."),
     number("repl-timeout", 60, 1, INT_MAX, meaning="Seconds for which a master or a replica may say nothing."),
     yes_no("replica-read-only", "yes", alias="slave-read-only", meaning="Refuse clients' writes on a replica."),
     yes_no(

@@ -122,7 +122,6 @@ KEPT: tuple[Directive, ...] = (
     text("aof_rewrite_cpulist", "", "immutable"),
     text("bgsave_cpulist", "", "immutable"),
     text("ignore-warnings", ""),
-    text("bind-source-addr", ""),
     choice("repl-diskless-load", "disabled", "disabled on-empty-db swapdb"),
     choice("oom-score-adj", "no", "no yes=relative absolute"),
     choice("sanitize-dump-payload", "no", "no yes clients"),

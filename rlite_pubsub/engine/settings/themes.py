@@ -12,9 +12,9 @@ _NAMED = {
         http-tokens http-cors-origins enable-protected-configs enable-debug-command enable-module-command""",
     "Retention and the cold store": """retain cold-store cold-block-size cold-block-age cold-cache cold-grace
         events-segments events-segment-size""",
-    "Replication": """replicaof masteruser masterauth repl-timeout replica-read-only replica-serve-stale-data
-        repl-diskless-sync repl-backlog-size repl-backlog-ttl repl-ping-replica-period min-replicas-to-write
-        min-replicas-max-lag""",
+    "Replication": """replicaof masteruser masterauth bind-source-addr repl-timeout replica-read-only
+        replica-serve-stale-data repl-diskless-sync repl-backlog-size repl-backlog-ttl repl-ping-replica-period
+        min-replicas-to-write min-replicas-max-lag""",
     "Discovery": "discoverable register register-as",
     "Backup": "backup-to backup-interval backup-retain",
     "Slow and absent subscribers": """client-output-buffer-limit slow-subscriber-policy spill-threshold

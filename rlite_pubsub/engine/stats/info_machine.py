@@ -98,7 +98,7 @@ def _of_replica(engine: Engine) -> Fields:
     yield "master_link_status", "up" if is_up else "down"
     yield "master_last_io_seconds_ago", int(engine.stopwatch() - replication.heard_at) if is_up else -1
     yield "master_sync_in_progress", int(replication.is_loading)
-    yield "slave_read_repl_offset", replication.offset
+    yield "slave_read_repl_offset", replication.read_offset
     yield "slave_repl_offset", replication.offset
     if not is_up:
         since = replication.down_since
