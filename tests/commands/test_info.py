@@ -174,3 +174,18 @@ def test_the_peak_never_falls(session: RecordedSession) -> None:
 @pytest.mark.parametrize(("size", "text"), [(0, "0B"), (1023, "1023B"), (1536, "1.50K"), (3 << 30, "3.00G")])
 def test_sizes_are_told_as_people_like_them(size: int, text: str) -> None:
     assert human(size) == text
+
+
+def test_scripts_hold_nothing_of_what_they_have_left_behind(session: RecordedSession) -> None:
+    def held(field: bytes) -> int:
+        return int(session.do("INFO", "memory").partition(field + b":")[2].partition(b"\r\n")[0])
+
+    session.do("EVAL", "return #redis.call('INFO', 'memory')", "0")
+    for number in range(2000):
+        session.do("EVAL", "return ARGV[1]", "0", str(number))
+    assert held(b"used_memory_lua") < 10_000
+    keeping = "local kept = {} for i = 1, 30000 do kept[i] = i end"
+    library = f"#!lua name=l\n{keeping} redis.register_function('f', function() return #kept end)"
+    assert session.do("FUNCTION", "LOAD", library) == b"$1\r\nl\r\n"
+    assert session.do("FCALL", "f", "0") == b":30000\r\n"
+    assert held(b"used_memory_vm_functions") > 300_000
