@@ -206,6 +206,21 @@ def test_a_writable_replica_removes_what_its_own_clients_let_expire(
         assert here.info("stats")["slave_expires_tracked_keys"] == 0
 
 
+def test_what_a_writable_replica_can_not_do_for_its_master_is_counted_and_logged(
+    master: SocketServer, replica: SocketServer, tmp_path: Path
+) -> None:
+    with master.client() as there, replica.client() as here:
+        assert here.execute_command("REPLICAOF", "localhost", master.port)
+        here.config_set("replica-read-only", "no")
+        until(lambda: has_caught_up(there, here), "the replica has caught up")
+        here.set("number", "foo")
+        there.incrby("number", 1)
+        until(lambda: has_caught_up(there, here), "the replica has caught up")
+        assert here.get("number") == b"foo"
+        assert here.info("stats")["unexpected_error_replies"] == 1
+    assert "after processing the command 'incrby'" in (tmp_path / "store" / "server.log").read_text()
+
+
 def test_a_replica_connects_from_the_address_that_it_is_told(master: SocketServer, replica: SocketServer) -> None:
     with master.client() as there, replica.client() as here:
         there.config_set("protected-mode", "no")  # it knows 127.0.0.1 only

@@ -154,6 +154,7 @@ class Stats:
         self.sync_full = 0
         self.sync_partial_ok = 0
         self.sync_partial_err = 0
+        self.unexpected_error_replies = 0  # to the master
         self.outboxes.reset()
 
     def of(self, command: Command) -> CommandStat:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.waits.blocking import Waiting
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
-CONNECT, CONNECTING, SYNC, CONNECTED = b"connect", b"connecting", b"sync", b"connected"
+CONNECT, CONNECTING, HANDSHAKE, SYNC, CONNECTED = b"connect", b"connecting", b"handshake", b"sync", b"connected"
 """The state of the link, in ROLE's words."""
 _WHY: Final = "a replica"
 _UNBLOCKED: Final = Error(

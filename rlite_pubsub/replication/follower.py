@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.functions.library import FunctionError
-from rlite_pubsub.engine.replication import CONNECT, CONNECTED, CONNECTING, SYNC
+from rlite_pubsub.engine.replication import CONNECT, CONNECTED, CONNECTING, HANDSHAKE, SYNC
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.tls import TlsError, client_context
 from rlite_pubsub.engine.waits.loop_turns import LoopTurns
@@ -69,17 +69,33 @@ class _Elsewhere(Exception):
 class _MasterSession(CommandSession):
     """Who executes what the master says: nobody hears what is answered."""
 
-    __slots__ = ()
+    __slots__ = ("heard",)
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.heard = 0
+        """How much of what is said was looked at."""
 
     @property
     def address(self) -> str:
         return "master"
 
-    def flush(self) -> None:
-        for part in self.said:
+    def hear(self, command: bytes) -> None:
+        """Log what was answered to this command if it is an error: then the two differ from now on."""
+        for part in self.said[self.heard :]:
             if part.startswith(b"-"):
-                log.warning("A command of the master was refused here: %s", part[1:].strip().decode(errors="replace"))
+                self.engine.stats.unexpected_error_replies += 1
+                log.error(
+                    "== CRITICAL == This replica is sending an error to its master: %r after processing the command %r",
+                    part[1:].strip().decode(errors="replace"),
+                    command.decode(errors="replace").lower(),
+                )
+        self.heard = len(self.said)
+
+    def flush(self) -> None:
+        self.hear(b"<unknown>")
         self.said.clear()
+        self.heard = 0
 
     def close_now(self) -> None:
         """It has no connection."""
@@ -237,6 +253,7 @@ class _Link:
             self._link = link
             if self._is_over:
                 return
+            self._see(HANDSHAKE)
             link.introduce(address, self._port)
             known = self._store.data.read(replica_position.get)
             whole = known if known is not None and known.is_whole else None
@@ -371,6 +388,7 @@ class _Link:
                             if offset > done.offset:
                                 note()
                             return False
+                        session.hear(words[0])
                     database = session.db
                 offset += size
             note()

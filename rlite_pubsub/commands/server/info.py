@@ -78,7 +78,7 @@ def activity(engine: Engine) -> Iterator[tuple[str, object]]:
     yield "tracking_total_keys", engine.tracked.key_count
     yield "tracking_total_items", engine.tracked.item_count
     yield "tracking_total_prefixes", engine.tracked.prefix_count
-    yield "unexpected_error_replies", 0
+    yield "unexpected_error_replies", stats.unexpected_error_replies
     yield "total_error_replies", stats.total_errors
     yield "dump_payload_sanitizations", 0
     yield "total_reads_processed", stats.reads
