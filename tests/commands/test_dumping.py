@@ -81,8 +81,10 @@ def test_a_broken_payload_changes_nothing(session: RecordedSession) -> None:
 
 
 @pytest.mark.parametrize("kind", [3, 6, 7, 9, 12, 13, 16, 17, 20, 21, 255])
-def test_other_types_are_bad_formats(session: RecordedSession, kind: int) -> None:
+def test_other_types_are_bad_formats(session: RecordedSession, kind: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "rlite_pubsub")
     assert session.do("RESTORE", "k", "0", envelope.seal(bytes((kind, 1)) + b"\x01a" * 9)) == BAD
+    assert "integrity check failed" in caplog.text
     assert session.do("EXISTS", "k") == b":0\r\n"
 
 

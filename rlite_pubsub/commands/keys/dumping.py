@@ -6,6 +6,9 @@ anything is changed.
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import find, for_change, keyspace_of
 from rlite_pubsub.engine.eviction.usage import MOST, Often
@@ -16,6 +19,8 @@ from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.rdb import envelope
 from rlite_pubsub.protocol.rdb.malformed import Malformed
 from rlite_pubsub.protocol.replies import OK, Reply
+
+log: Final = logging.getLogger("rlite_pubsub")
 
 _BUSY = b"BUSYKEY Target key name already exists."
 _BAD_TTL = b"ERR Invalid TTL value, must be >= 0"
@@ -88,7 +93,8 @@ def restore(session: CommandSession, args: list[bytes]) -> Reply:
         raise CommandError(_BAD_SEAL)
     try:
         image = read(args[3])
-    except Malformed:
+    except Malformed as failure:
+        log.info("RESTORE: a payload's integrity check failed: %s", failure)
         raise CommandError(_BAD_FORMAT) from None
 
     keyspace, notifications = keyspace_of(session), session.engine.notifications
@@ -136,5 +142,3 @@ def _options(args: list[bytes]) -> tuple[set[bytes], int | None, int | None]:
         else:
             frequency = number
     return words, idle_s, frequency
-
-
