@@ -37,10 +37,11 @@ def encoding(record: Record) -> bytes:
     return b"raw"
 
 
-def references(record: Record) -> int:
-    """Return the reference count that Redis would have: it shares small integers."""
-    is_shared = isinstance(record, Text) and _is_integer(record) and 0 <= int(record.value) < SHARED_INTEGERS
-    return SHARED_REFERENCES if is_shared else 1
+def references(record: Record, *, shares_integers: bool) -> int:
+    """Return the reference count that Redis would have, if it shares small integers now."""
+    if not shares_integers or not isinstance(record, Text) or not _is_integer(record):
+        return 1
+    return SHARED_REFERENCES if 0 <= int(record.value) < SHARED_INTEGERS else 1
 
 
 def _is_integer(text: Text) -> bool:

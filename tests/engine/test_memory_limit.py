@@ -226,3 +226,14 @@ def test_where_there_is_no_limit_commands_go_the_plain_way(session: RecordedSess
     assert not session.engine.plain
     session.do("CONFIG", "SET", "maxmemory", "0")
     assert session.engine.plain
+
+
+def test_small_integers_are_shared_unless_the_use_of_each_key_is_noted(session: RecordedSession) -> None:
+    session.do("SET", "k", "1")
+    assert session.do("OBJECT", "REFCOUNT", "k") == b":2147483647\r\n"
+    session.do("CONFIG", "SET", "maxmemory", "1gb")
+    assert session.do("OBJECT", "REFCOUNT", "k") == b":2147483647\r\n", "noeviction notes nothing"
+    session.do("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
+    assert session.do("OBJECT", "REFCOUNT", "k") == b":1\r\n"
+    session.do("CONFIG", "SET", "maxmemory", "0")
+    assert session.do("OBJECT", "REFCOUNT", "k") == b":2147483647\r\n"

@@ -77,7 +77,9 @@ def object_encoding(session: CommandSession, args: list[bytes]) -> Reply:
 )
 def object_refcount(session: CommandSession, args: list[bytes]) -> Reply:
     record = _find(session, args)
-    return None if record is None else references(record)
+    if record is None:
+        return None
+    return references(record, shares_integers=session.engine.memory_limit.shares_integers)
 
 
 @command(

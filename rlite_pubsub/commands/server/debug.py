@@ -241,11 +241,19 @@ def _object(session: CommandSession, args: list[bytes]) -> Reply:
     record = keyspace_of(session).find(session.db, args[2])
     if record is None:
         raise CommandError(NO_SUCH_KEY)
+    shares_integers = session.engine.memory_limit.shares_integers
     idle_s = max(0, int(session.engine.clock() - record.used_at))
     used_at = int(record.used_at) & 0xFFFFFF
     return Status(
         b"Value at:%#x refcount:%d encoding:%b serializedlength:%d lru:%d lru_seconds_idle:%d"
-        % (id(record), references(record), encoding(record), record.stored_bytes, used_at, idle_s)
+        % (
+            id(record),
+            references(record, shares_integers=shares_integers),
+            encoding(record),
+            record.stored_bytes,
+            used_at,
+            idle_s,
+        )
     )
 
 

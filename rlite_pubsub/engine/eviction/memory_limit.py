@@ -109,6 +109,11 @@ class MemoryLimit:
         """True if it has to see each command."""
         return bool(self.bytes) or self.usage is not None
 
+    @property
+    def shares_integers(self) -> bool:
+        """True where Redis keeps each small integer once for all keys: not where it notes how each key is used."""
+        return not self.bytes or self.usage is None
+
     def used(self, session: CommandSession, command: Command, args: list[bytes]) -> None:
         """Note that a command was called."""
         usage = self.usage
