@@ -221,6 +221,17 @@ def test_what_a_writable_replica_can_not_do_for_its_master_is_counted_and_logged
     assert "after processing the command 'incrby'" in (tmp_path / "store" / "server.log").read_text()
 
 
+def test_a_password_that_comes_after_the_master_is_taken(master: SocketServer, replica: SocketServer) -> None:
+    with master.client() as there, replica.client() as here:
+        there.config_set("requirepass", b"abc\0def")
+        assert here.execute_command("REPLICAOF", "127.0.0.1", master.port)
+        here.config_set("masterauth", "abc")
+        until(lambda: here.role()[3] in (b"connect", b"handshake"), "it is refused")
+        here.config_set("masterauth", b"abc\0def")
+        until(lambda: here.info("replication")["master_link_status"] == "up", "it is let in")
+        there.config_set("requirepass", "")
+
+
 def test_a_replica_connects_from_the_address_that_it_is_told(master: SocketServer, replica: SocketServer) -> None:
     with master.client() as there, replica.client() as here:
         there.config_set("protected-mode", "no")  # it knows 127.0.0.1 only

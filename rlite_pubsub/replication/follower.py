@@ -190,12 +190,7 @@ class _Link:
         self._replication = engine.replication
         self._settings = engine.settings
         self._master = engine.settings.text("replicaof")
-        self._address = MasterAddress(
-            master[0].decode("utf-8", "surrogateescape"),
-            master[1],
-            username=self._settings["masteruser"],
-            password=self._settings["masterauth"],
-        )
+        self._address = MasterAddress(master[0].decode("utf-8", "surrogateescape"), master[1])
         self._port = port
         self._session = _MasterSession(engine)
         self._session.obeys_master = True
@@ -246,7 +241,11 @@ class _Link:
     def _follow(self) -> None:
         """Connect, and follow the master until the connection ends."""
         self._see(CONNECTING)
-        address = self._address._replace(source=self._settings.text("bind-source-addr").decode())
+        address = self._address._replace(
+            username=self._settings["masteruser"],
+            password=self._settings["masterauth"],
+            source=self._settings.text("bind-source-addr").decode(),
+        )
         if self._settings["tls-replication"]:
             address = address._replace(context=client_context(self._settings))
         with closing(MasterLink(address, float(self._settings["repl-timeout"]))) as link:
