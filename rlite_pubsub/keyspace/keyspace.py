@@ -290,15 +290,16 @@ class Keyspace:
         """Create a topic under a name that is free."""
         return self.create(Topic, database, name)
 
-    def create(self, kind: type[N], database: int, name: bytes) -> N:
-        """Create a topic or collection under a name that is free."""
+    def create(self, kind: type[N], database: int, name: bytes, *, replaces: bool = False) -> N:
+        """Create a topic or collection under a name that is free; `replaces`: since this command has freed it, so that
+        the key is not new."""
         part = self.stored
         if kind is Topic and name.endswith(EPHEMERAL):
             if self.memory is None:
                 self.memory = Ephemeral(self, part, self._rules)
                 self.parts.append(self.memory.part)
             part = self.memory.part
-        return part.create(kind, database, name)
+        return part.create(kind, database, name, replaces=replaces)
 
     def _part_of(self, record: Record) -> Part:
         memory = self.memory

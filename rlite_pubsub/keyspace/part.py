@@ -309,13 +309,13 @@ class Part(Shelter):
         example."""
         self.unwritten[record] = None
 
-    def create(self, kind: type[N], database: int, name: bytes) -> N:
-        """Create a topic or collection under a name that is free."""
+    def create(self, kind: type[N], database: int, name: bytes, *, replaces: bool = False) -> N:
+        """Create a topic or collection under a name that is free. `replaces`: as for `add`."""
         txn = self.writing()
         record = kind(self, database, name, self.place_for(database, name))
         if isinstance(record, Topic):
             record.begin(txn)
-        self.add(record)
+        self.add(record, replaces=replaces)
         self.changed(record)
         effects = self.effects
         if effects is not None and isinstance(record, Topic):

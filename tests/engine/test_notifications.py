@@ -63,6 +63,35 @@ def test_events_are_those_of_redis(
     assert events(listener.heard()) == expected
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["SET", "k", "v"],
+        ["SUNIONSTORE", "k", "set"],
+        ["ZUNIONSTORE", "k", "1", "set"],
+        ["ZRANGESTORE", "k", "sorted", "0", "-1"],
+        ["GEOSEARCHSTORE", "k", "sorted", "FROMLONLAT", "0", "0", "BYRADIUS", "99999", "km"],
+        ["SORT", "set", "ALPHA", "STORE", "k"],
+        ["BITOP", "NOT", "k", "text"],
+    ],
+)
+def test_a_key_that_is_replaced_is_not_new(
+    house: House, listener: RecordedSession, session: RecordedSession, words: list[str]
+) -> None:
+    session.do("SADD", "set", "a", "b")
+    session.do("ZADD", "sorted", "1", "a")
+    session.do("SET", "text", "v")
+    listener.heard()
+    session.do(*words)
+    assert b"new" in dict(events(listener.heard()))
+    session.do("DEL", "k")
+    session.do("RPUSH", "k", "a")
+    listener.heard()
+    session.do(*words)
+    told = events(listener.heard())
+    assert told and b"new" not in dict(told)
+
+
 def test_both_forms_are_published_if_both_are_asked_for(house: House, listener: RecordedSession) -> None:
     session = house.session()
     session.do("CONFIG", "SET", "notify-keyspace-events", "KE$")

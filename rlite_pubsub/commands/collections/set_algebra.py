@@ -140,7 +140,7 @@ def _store(session: CommandSession, target: bytes, event: bytes, members: set[by
         keyspace.remove(existing)
     notifications.hold()
     if members:
-        keyspace.create(Set, database, target).add(members)
+        keyspace.create(Set, database, target, replaces=existing is not None).add(members)
         notifications.tell("s", event, database, target)
     elif existing is not None:
         notifications.tell("g", b"del", database, target)

@@ -161,7 +161,7 @@ def _store(session: CommandSession, target: bytes, elements: list[bytes]) -> Rep
     if before is not None:
         keyspace.remove(before)
     if elements:
-        keyspace.create(List, session.db, target).push(elements, left=False)
+        keyspace.create(List, session.db, target, replaces=before is not None).push(elements, left=False)
         tell_list(session, b"sortstore", target)
     elif before is not None:
         session.engine.notifications.tell("g", b"del", session.db, target)

@@ -101,7 +101,7 @@ def store_sorted_set(
         if before is not None:
             session.engine.notifications.tell("g", b"del", session.db, key)
         return 0
-    made = keyspace.create(SortedSet, session.db, key)
+    made = keyspace.create(SortedSet, session.db, key, replaces=before is not None)
     made.take(members, longest=longest)
     tell_sorted_set(session, event, key)
     return len(made)
