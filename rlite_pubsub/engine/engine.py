@@ -200,6 +200,7 @@ class Engine:
             self.unacknowledged,
             self.writer_waits,
             self.outgoing,
+            self.notifications,
             stopwatch,
             call_later,
         )

@@ -92,6 +92,22 @@ def test_a_key_that_is_replaced_is_not_new(
     assert told and b"new" not in dict(told)
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["BLPOP", "k", "0"], [b"new", b"rpush", b"lpop", b"del"]),
+        (["BLMOVE", "k", "k", "LEFT", "RIGHT", "0"], [b"new", b"rpush", b"rpush", b"lpop"]),
+        (["BLMPOP", "0", "1", "k", "RIGHT"], [b"new", b"rpush", b"rpop", b"del"]),
+    ],
+)
+def test_what_a_waiting_session_takes_is_told_in_the_turn_that_serves_it(
+    house: House, listener: RecordedSession, session: RecordedSession, words: list[str], expected: list[bytes]
+) -> None:
+    house.session().do(*words)
+    session.do("RPUSH", "k", "v")
+    assert [event for event, _ in events(listener.heard())] == expected
+
+
 def test_both_forms_are_published_if_both_are_asked_for(house: House, listener: RecordedSession) -> None:
     session = house.session()
     session.do("CONFIG", "SET", "notify-keyspace-events", "KE$")

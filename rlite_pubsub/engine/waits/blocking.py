@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.replicas.outgoing import Outgoing
     from rlite_pubsub.engine.stats.slowlog import SlowLog
     from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
+    from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.engine.waits.waiter import CallLater
     from rlite_pubsub.engine.waits.writer_wait import WriterWaits
     from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -65,6 +66,7 @@ class Waiting:
         unacknowledged: Acknowledged,
         writer_waits: WriterWaits,
         outgoing: Outgoing,
+        notifications: Notifications,
         stopwatch: Callable[[], float],
         call_later: CallLater,
     ) -> None:
@@ -77,6 +79,7 @@ class Waiting:
         self._unacknowledged = unacknowledged
         self._writer_waits = writer_waits
         self._outgoing = outgoing
+        self._notifications = notifications
         self._stopwatch = stopwatch
         self._call_later = call_later
         self._note_followed: Callable[[tuple[int, bytes]], None] | None = None
@@ -272,6 +275,8 @@ class Waiting:
             served = [alike for alike in queue if alike.session.protocol == protocol]
         for each in served:
             self._release(each, part)
+        if self._notifications.is_holding:
+            self._notifications.release()
         self._count(served, (perf_counter_ns() - start) // 1000, is_error=is_error)
         return True
 
