@@ -125,6 +125,8 @@ class List(Collection):
 
     def pop(self, count: int, *, left: bool) -> list[bytes]:
         """Pop elements, one after the other, from an end."""
+        if not count:
+            return []
         if not self.number:
             kept = self._elements
             if count < len(kept):

@@ -81,6 +81,14 @@ def test_what_changes_no_watched_key_spoils_nothing(house: House, session: Recor
     assert session.do("EXEC") == b"*1\r\n+OK\r\n"
 
 
+@pytest.mark.parametrize("words", [["LPOP", "k", "0"], ["RPOP", "k", "0"]])
+def test_popping_no_elements_spoils_nothing(house: House, session: RecordedSession, words: list[str]) -> None:
+    house.session().do("RPUSH", "k", "a")
+    begun(session, "k")
+    assert house.session().do(*words) == b"*0\r\n"
+    assert session.do("EXEC") == b"*1\r\n+OK\r\n"
+
+
 def test_a_change_of_its_own_spoils_a_session_s_transaction(session: RecordedSession) -> None:
     session.do("WATCH", "k")
     session.do("SET", "k", "v")
