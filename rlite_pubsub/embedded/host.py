@@ -35,6 +35,7 @@ from rlite_pubsub.embedded.waking import Timers
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.publish import publish_at_once, publish_elsewhere
+from rlite_pubsub.storage.agenda import ALL
 from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.commons import replica_stream, shared_settings
 from rlite_pubsub.storage.errors import StoreError, StoreRemoved
@@ -85,6 +86,7 @@ class Host:
         self._commons_seen = -1  # the hint, before there is a service
         self._users = 1
         self._in_turn = False
+        self._interrupted: BaseException | None = None  # in the middle of the last turn, which is not undone yet
         self._leaving: deque[EmbeddedSession] = deque()
         self._published = 0  # the short way, not yet counted
         self._published_ns = 0
@@ -220,16 +222,22 @@ class Host:
             self._look_at_commons()
         with self.lock:
             service = self._commands()
+            if self._interrupted is not None:
+                self._undo_turn(self._interrupted)
             self._in_turn = True
-            if self._published:
-                service.count_published(self._published, self._published_ns)
-                self._published = self._published_ns = 0
-            service.execute_all(session, requests)
-            self.short_way = service.allows_short_way
-            self._end_turn()
-            if service.may_have_written:
-                service.may_have_written = False
-                self.syncing.late()
+            try:
+                if self._published:
+                    service.count_published(self._published, self._published_ns)
+                    self._published = self._published_ns = 0
+                service.execute_all(session, requests)
+                self.short_way = service.allows_short_way
+                self._end_turn()
+                if service.may_have_written:
+                    service.may_have_written = False
+                    self.syncing.late()
+            except BaseException as interruption:
+                self._undo_turn(interruption)
+                raise
 
     def publish(self, channel: bytes, payload: bytes) -> int | None:
         """PUBLISH the short way, while `short_way` allows it: how many receive it; None if nothing was done, because
@@ -342,31 +350,46 @@ class Host:
 
     def look(self, *, surely: bool = False) -> None:
         """Take in what others have published for us, if the bell was rung; `surely` even if it was not."""
-        membership = self.membership
         with self.lock:
             if surely and self.is_open and not self.store.is_in_place():
                 self._abandon()
-            bell = membership.bell
+            bell = self.membership.bell
             is_rung = self.is_open and bell is not None and (surely or bell.wait(0))
-            if not is_rung and not (self.is_open and self.timers.are_due):
-                return
-            self._in_turn = True
-            self.timers.run()
-            if is_rung:
-                assert bell is not None and membership.id is not None
-                bell.clear()
-                try:
-                    self.hub.receive(membership.id)
-                except StoreError as failure:  # the next ring, or the next bounded wait, takes what is left
-                    log.warning("Can't take messages of other processes out of the mailbox: %s", failure)
-            self._end_turn()
+            if is_rung or (self.is_open and self.timers.are_due):
+                self.turn(self._take_in if is_rung else self.timers.run)
+
+    def _take_in(self) -> None:
+        self.timers.run()
+        bell, subscriber = self.membership.bell, self.membership.id
+        assert bell is not None and subscriber is not None
+        bell.clear()
+        try:
+            self.hub.receive(subscriber)
+        except StoreError as failure:  # the next ring, or the next bounded wait, takes what is left
+            log.warning("Can't take messages of other processes out of the mailbox: %s", failure)
 
     def turn(self, work: Callable[[], None]) -> None:
         """Do some work as a turn."""
         with self.lock:
+            if self._interrupted is not None:
+                self._undo_turn(self._interrupted)
             self._in_turn = True
-            work()
-            self._end_turn()
+            try:
+                work()
+                self._end_turn()
+            except BaseException as interruption:
+                self._undo_turn(interruption)
+                raise
+
+    def _undo_turn(self, interruption: BaseException) -> None:
+        """Undo what a turn has not committed yet, and end it: an exception came from without in the middle of it (a
+        Ctrl-C, a signal handler of the program). If another one comes now, the next turn does the rest."""
+        self._interrupted = interruption
+        self.agenda.due |= ALL
+        if self._service is not None:
+            self._service.undo_turn(interruption)
+        self._end_turn()
+        self._interrupted = None
 
     def _check_place(self, now_ns: int) -> None:
         """Look now and then whether the folder is in its place, for nobody rings when it is removed. Raises

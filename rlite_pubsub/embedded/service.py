@@ -26,7 +26,7 @@ from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.publish import send, unsent
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import InterruptedTurn, StoreError
 from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES, Store
 
 if TYPE_CHECKING:
@@ -123,6 +123,10 @@ class Service:
             if session.blocked is not None:
                 session.hold(requests[number + 1 :])
                 break
+
+    def undo_turn(self, interruption: BaseException) -> None:
+        """Undo what the turn under way has not committed: this exception came in the middle of it."""
+        self.engine.undo_turn(InterruptedTurn(interruption))
 
     def _publish(self, session: EmbeddedSession, request: list[bytes]) -> bool:
         """Answer a PUBLISH that nobody watches; what goes to other processes is sent at the turn's end, all at once.

@@ -426,6 +426,11 @@ class Engine:
         """Serve the clients that wait for keys changed in this turn, and commit everything."""
         end_turn(self.hub.agenda, OF_KEYS)
 
+    def undo_turn(self, failure: Exception) -> None:
+        """Undo what a turn that cannot go on has not committed yet. Its end says so to those who were answered."""
+        self.notifications.drop()
+        self.keyspace.interrupt(failure)
+
     def _limit_nodes(self) -> None:
         self.node_limits = followed.node_limits(self.settings)  # how much a node would take in Redis
 

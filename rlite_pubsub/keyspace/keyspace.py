@@ -139,6 +139,12 @@ class Keyspace:
         self.agenda.due |= KEYS
         return failure
 
+    def interrupt(self, error: Exception) -> None:
+        """Undo the whole turn after an exception from without, which may have come in the middle of anything."""
+        for part in reversed(self.parts):
+            part.turn.drop()
+        self.fail(error)
+
     def _undo(self, error: Exception) -> Exception:
         if self.memory is not None:
             error = self.memory.undo(error)

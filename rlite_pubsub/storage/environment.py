@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import get_ident
@@ -269,29 +270,30 @@ class Environment:
                     self._release(turn)
                     gate.leave()
                     raise
-                else:
+                else:  # what interrupts this leaves something to `drop`
+                    turn.txn = txn
+                    turn.writes = write
                     handle.turns[me] = turn
                     turn.seen = txn.id() - write
                     turn.place = 0
                     turn.bytes_before = data_bytes(txn) if write and room.map_bytes > room.quota_bytes else None
                     if shared is not None and write and turn is shared.turn:
-                        txn = shared.record(txn, self.durability != "always" and not gate.owner)
-                    turn.txn = txn
-                    turn.writes = write
+                        turn.txn = txn = shared.record(txn, self.durability != "always" and not gate.owner)
                     return txn
                 self._make_way(trouble, freeing=False)
             raise StoreBusy(self.path, "its map or its reader table changes all the time") from trouble
         except BaseException:
             if checkpoint is not None:
                 checkpoint.writers -= 1
+            turn.writes = False
             raise
 
     def end(self, turn: Turn, *, commit: bool) -> None:
         """Commit what `begin` began, or undo it. Raises StoreError if the commit fails: then it is undone."""
-        txn, turn.txn = turn.txn, None
-        assert txn is not None
         handle, me = self.handle, get_ident()
         shared = self.shared
+        txn, turn.txn = turn.txn, None
+        assert txn is not None
         if shared is not None:
             if txn is shared.txn:
                 may_share = self.durability != "always" and not handle.gate.owner
@@ -318,6 +320,10 @@ class Environment:
             raise
         except lmdb.Error as error:
             trouble = error
+        except BaseException:  # a signal handler's: whoever keeps its traceback must not keep the transaction open
+            with suppress(lmdb.Error):  # it has been committed
+                txn.abort()
+            raise
         finally:
             if turn.is_locked:
                 turn.is_locked = False
@@ -341,6 +347,19 @@ class Environment:
             raise self.told(trouble) from trouble
         if self.safety.is_brief and commit:
             self.safety.let_go_at_once()
+
+    def drop(self, turn: Turn) -> None:
+        """Take this thread out again where an interrupted `begin` or `end` may have left it in. The turn has no
+        transaction."""
+        me = get_ident()
+        if self.handle.turns.get(me) is turn:
+            del self.handle.turns[me]
+        if turn.writes:
+            turn.writes = False
+            if (checkpoint := self.safety.checkpoint) is not None:
+                checkpoint.writers -= 1
+        self._release(turn)
+        self.handle.gate.leave()
 
     # -- one commit for several turns
 

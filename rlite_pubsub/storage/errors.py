@@ -46,6 +46,13 @@ class StoreRemoved(StoreError):
         )
 
 
+class InterruptedTurn(StoreError):
+    """An exception came from without in the middle of a turn. Nothing of it was done."""
+
+    def __init__(self, interruption: BaseException) -> None:
+        super().__init__(f"the program interrupted it ({type(interruption).__name__})")
+
+
 class StoreFull(StoreError):
     """The quota is reached; what was committed before is intact, and removing still works."""
 

@@ -53,6 +53,11 @@ class Turn:
         if self.txn is not None:
             self._environment.end(self, commit=commit)
 
+    def drop(self) -> None:
+        """Undo it, wherever an exception from without has interrupted `begin` or `end`."""
+        self.end(commit=False)
+        self._environment.drop(self)
+
     def fail(self, failure: Exception) -> None:
         """Note that nothing more can be done in this turn, and nothing of it was."""
         self.failure = failure

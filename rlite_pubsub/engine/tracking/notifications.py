@@ -68,6 +68,10 @@ class Notifications:
         for act in held or ():
             act()
 
+    def drop(self) -> None:
+        """Drop what was held: it was not done."""
+        self._held = None
+
     def in_order(self, act: Callable[[], None]) -> None:
         """Do something that publishes or replies, in its place among the held events."""
         if self._held is not None:

@@ -168,7 +168,7 @@ class Syncing:
             thread = self._thread
             if thread is not None:
                 self._asked.put(None)
-        if thread is not None:
+        if thread is not None and thread.ident is not None:
             thread.join()
 
     def close(self) -> None:
@@ -180,10 +180,13 @@ class Syncing:
     # -- the thread
 
     def _start(self) -> None:
-        if self._thread is None:
-            thread = threading.Thread(target=self._run, name="rlite-pubsub-sync", daemon=True)
-            thread.start()
-            self._thread = thread
+        if self._thread is None or self._thread.ident is None:  # or its start was interrupted
+            self._thread = thread = threading.Thread(target=self._run, name="rlite-pubsub-sync", daemon=True)
+            try:
+                thread.start()  # an exception from without may come while this waits for it
+            except RuntimeError:
+                self._thread = None
+                raise
 
     def _run(self) -> None:
         while True:
