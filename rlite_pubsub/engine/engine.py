@@ -181,7 +181,8 @@ class Engine:
             followed.keep_durables(settings, self.durables.lifetimes)
             hub.attach_by(self.durables)
         # keys: who waits for them and follows them, who hears of changes, what becomes of them with time
-        self._frozen_ms = 0  # while a script runs
+        self._frozen_ms = 0  # while a script or an EXEC runs
+        self._freezes = 0  # one in another
         self.keyspace = keyspace = Keyspace(data, self._now_ms, hub.agenda, rules)
         settings.follow(followed.OF_NODES, self._limit_nodes)
         followed.pack_collections(settings, keyspace)
@@ -429,6 +430,7 @@ class Engine:
     def undo_turn(self, failure: Exception) -> None:
         """Undo what a turn that cannot go on has not committed yet. Its end says so to those who were answered."""
         self.notifications.drop()
+        self._freezes = self._frozen_ms = 0  # an EXEC or a script may have been interrupted at its end
         self.keyspace.interrupt(failure)
 
     def _limit_nodes(self) -> None:
@@ -438,12 +440,16 @@ class Engine:
         return self._frozen_ms or int(self.clock() * 1000)
 
     def freeze_time(self) -> None:
-        """Stop the clock of keys: none expires until time goes on."""
-        self._frozen_ms = int(self.clock() * 1000)
+        """Stop the clock of keys: none expires until time goes on, after as many calls of `unfreeze_time`."""
+        if not self._freezes:
+            self._frozen_ms = int(self.clock() * 1000)
+        self._freezes += 1
 
     def unfreeze_time(self) -> None:
         """Let time go on."""
-        self._frozen_ms = 0
+        self._freezes -= 1
+        if not self._freezes:
+            self._frozen_ms = 0
 
     def next_session_id(self) -> int:
         """Return a session id that was never used, not even by another worker."""

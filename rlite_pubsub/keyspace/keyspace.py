@@ -141,6 +141,7 @@ class Keyspace:
 
     def interrupt(self, error: Exception) -> None:
         """Undo the whole turn after an exception from without, which may have come in the middle of anything."""
+        self.times.end_wholes()
         for part in reversed(self.parts):
             part.turn.drop()
         self.fail(error)

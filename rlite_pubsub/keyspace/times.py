@@ -41,6 +41,10 @@ class Times:
         """End it."""
         self.wholes -= 1
 
+    def end_wholes(self) -> None:
+        """End all of them: they were interrupted."""
+        self.wholes = 0
+
     def obey_master(self, obeys: bool) -> None:
         """Show expired keys, too, until this is taken back: a master says itself what it removes."""
         self.is_master_s = obeys

@@ -81,6 +81,26 @@ def test_what_changes_no_watched_key_spoils_nothing(house: House, session: Recor
     assert session.do("EXEC") == b"*1\r\n+OK\r\n"
 
 
+@pytest.mark.settings(enable_debug_command="yes")
+@pytest.mark.parametrize("script", [[], [["EVAL", "return redis.call('GET', 'k')", "0"]]], ids=["", "with a script"])
+def test_a_key_does_not_expire_in_the_middle_of_a_transaction(
+    house: House, session: RecordedSession, monkeypatch: pytest.MonkeyPatch, script: list[list[str]]
+) -> None:
+    session.do("SET", "k", "v", "PX", "50")
+    session.do("MULTI")
+    for words in [["GET", "k"], *script, ["DEBUG", "SLEEP", "0.1"], ["GET", "k"], ["EXISTS", "k"]]:
+        session.do(*words)
+
+    def sleep(seconds: float) -> None:
+        house.clock.now += seconds
+
+    monkeypatch.setattr("time.sleep", sleep)
+    said = session.do("EXEC")
+    assert house.clock.now > 1_700_000_000
+    assert said == b"*%d\r\n" % (4 + len(script)) + b"$1\r\nv\r\n" * (1 + len(script)) + b"+OK\r\n$1\r\nv\r\n:1\r\n"
+    assert session.do("GET", "k") == b"$-1\r\n"
+
+
 @pytest.mark.parametrize("words", [["LPOP", "k", "0"], ["RPOP", "k", "0"]])
 def test_popping_no_elements_spoils_nothing(house: House, session: RecordedSession, words: list[str]) -> None:
     house.session().do("RPUSH", "k", "a")

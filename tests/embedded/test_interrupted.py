@@ -13,10 +13,12 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from patience import until
 
 import rlite_pubsub
 from rlite_pubsub.build import is_compiled
 from rlite_pubsub.commands.collections import lists
+from rlite_pubsub.keyspace.times import Times
 from rlite_pubsub.storage import environment
 from rlite_pubsub.storage.keys.order import Order
 from rlite_pubsub.storage.keys.rows import Rows
@@ -152,6 +154,20 @@ def test_interruptions_at_any_moment_damage_nothing(folder: Path, alarm: Callabl
     with rlite_pubsub.Redis(folder) as client:
         for key in ("key 0", "key 1"):
             assert_is_whole(client, key)
+
+
+@pytest.mark.skipif(is_compiled(), reason="a method of a compiled class can't be replaced")
+def test_time_goes_on_after_a_transaction_that_was_interrupted_at_its_end(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rlite_pubsub.Redis(folder) as client, rlite_pubsub.Redis(folder) as other:
+        other.set("key", "a", px=50)
+        with monkeypatch.context() as patch:
+            patch.setattr(Times, "end_whole", interrupting(1, Times.end_whole))
+            with pytest.raises(Interruption):
+                client.pipeline().incr("count").execute()
+        until(lambda: not other.exists("key"), "the end of the key's time")
+        assert other.get("count") is None
 
 
 def sync_threads() -> set[threading.Thread]:

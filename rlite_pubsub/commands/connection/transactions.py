@@ -96,7 +96,9 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     session.begin_exec(transaction)
     if not (session.replies_off or session.skip_replies & 1):
         session.send(b"*%d\r\n" % len(queue))
-    waits, times = session.engine.writer_waits, keyspace_of(session).times
+    engine = session.engine
+    waits, times = engine.writer_waits, engine.keyspace.times
+    engine.freeze_time()  # as in Redis, none of its keys expires between two of its commands
     waits.begin_whole()
     times.begin_whole()
     try:
@@ -113,6 +115,7 @@ def exec_(session: CommandSession, args: list[bytes]) -> Reply:
     finally:
         times.end_whole()
         waits.end_whole()
+        engine.unfreeze_time()
     session.end_exec()
     return NO_REPLY
 
