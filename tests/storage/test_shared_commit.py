@@ -17,6 +17,7 @@ import pytest
 from patience import until
 from storage.conftest import Start
 
+from rlite_pubsub.build import is_compiled
 from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreFull, StoreHeld
@@ -27,6 +28,7 @@ from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.turn import Turn
 
+pytestmark = pytest.mark.skipif(is_compiled(), reason="what is replaced here is compiled into those who use it")
 SOURCES = Path(shared_commit.__file__).parents[2]
 BOOT = b"this start of the machine"
 
