@@ -143,12 +143,13 @@ class SortedSet(Collection):
             held = self._hold(member, scores.key(self.number, member), score)
         else:
             held.score = score
-        order = self._ranks
+        order, place = self._ranks, ranks.place(score, member)
         if before is not None:
-            order.remove(txn, ranks.place(before, member))
+            order.remove(txn, held.place or ranks.place(before, member))
         else:
             self._count += 1
-        order.add(txn, ranks.place(score, member))
+        order.add(txn, place)
+        held.place = place
         if score == 0 and copysign(1, score) < 0:
             self._has_minus_zero = True
         self._rows.put(txn, held.key, scores.pack(score, member))

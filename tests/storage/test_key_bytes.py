@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from c_module import compiled
 
-from rlite_pubsub.storage.keys import fields, key_bytes, key_records, ranks, words
+from rlite_pubsub.storage.keys import fields, key_bytes, key_records, ranks, scores, words
 
 SCORES = [-math.inf, -1e308, -1.5, -1.0, -5e-324, 0.0, 5e-324, 0.1, 1.0, 1.5, 1e308, math.inf]
 
@@ -26,6 +26,7 @@ def made(request: pytest.FixtureRequest) -> Any:
     return SimpleNamespace(
         digest=key_bytes.pure_digest,
         place=key_bytes.pure_place,
+        scored=key_bytes.pure_scored,
         left_of=bisect_left,
         right_of=bisect_right,
         put_in=insort,
@@ -117,6 +118,14 @@ def test_the_record_of_a_key_is_what_is_read_back(made: Any) -> None:
             made.key_record(*numbers, b"", b"")
 
 
+def test_the_record_of_a_member_is_what_is_read_back(made: Any) -> None:
+    for score in (0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, 1e-300):
+        for member in (b"", b"member", b"\xff" * 500):
+            read, of = scores.unpack(made.scored(score, member))
+            assert (read, of) == (member, score) and math.copysign(1, of) == math.copysign(1, score)
+    assert made.scored(1.5, b"m").hex() == "3ff8000000000000" + b"m".hex()
+
+
 def test_posts_are_what_is_read_back(made: Any) -> None:
     given = [(members, bound) for members in (0, 1, 258, 2**64 - 1) for bound in (b"", b"bound", b"\xff" * 500)]
     for count in (0, 1, len(given)):
@@ -182,6 +191,9 @@ def test_what_is_not_bytes_is_refused_by_c() -> None:
         lambda: c.key_record(1, 0, 0, 0, b"name", None),
         lambda: c.key_record(1, 0, 0, 0.0, b"name", b""),
         lambda: c.key_record(1, 0, 0, 0, b"name"),
+        lambda: c.scored(1, b"member"),
+        lambda: c.scored(1.0, "member"),
+        lambda: c.scored(1.0),
         lambda: c.posts(["1"], [b""]),
         lambda: c.posts([1], ["bound"]),
         lambda: c.posts([1], []),

@@ -148,6 +148,25 @@ static PyObject *place(PyObject *unused, PyObject *const *args, Py_ssize_t count
     return made;
 }
 
+static PyObject *scored(PyObject *unused, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2 || !PyFloat_Check(args[0]) || !PyBytes_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "the record of a member has a score and the member");
+        return NULL;
+    }
+    double score = PyFloat_AS_DOUBLE(args[0]);
+    uint64_t bits;
+    memcpy(&bits, &score, sizeof bits);
+    PyObject *made = PyBytes_FromStringAndSize(NULL, SCORE_BYTES + PyBytes_GET_SIZE(args[1]));
+    if (made == NULL)
+        return NULL;
+    char *bytes = PyBytes_AS_STRING(made);
+    for (int at = SCORE_BYTES - 1; at >= 0; at--, bits >>= 8)
+        bytes[at] = bits & 0xff;
+    memcpy(bytes + SCORE_BYTES, PyBytes_AS_STRING(args[1]), PyBytes_GET_SIZE(args[1]));
+    return made;
+}
+
 static PyObject *members_of(PyObject *unused, PyObject *places)
 {
     if (!PyList_Check(places)) {
@@ -517,6 +536,7 @@ static PyMethodDef methods[] = {
     {"members_of", members_of, METH_O, NULL},
     {"field", (PyCFunction)(void (*)(void))field, METH_FASTCALL, NULL},
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, NULL},
+    {"scored", (PyCFunction)(void (*)(void))scored, METH_FASTCALL, NULL},
     {"left_of", (PyCFunction)(void (*)(void))left_of, METH_FASTCALL, NULL},
     {"right_of", (PyCFunction)(void (*)(void))right_of, METH_FASTCALL, NULL},
     {"put_in", (PyCFunction)(void (*)(void))put_in, METH_FASTCALL, NULL},

@@ -37,6 +37,10 @@ def pure_place(score: float, member: bytes) -> bytes:
     return (_SCORE.pack(-score) if score >= 0 else _SCORE.pack(score).translate(_OTHER_BITS)) + member
 
 
+def pure_scored(score: float, member: bytes) -> bytes:
+    return _SCORE.pack(score) + member
+
+
 def pure_members_of(places: list[bytes]) -> list[bytes]:
     short, behind = SCORE_BYTES + LONG_BYTES, SCORE_BYTES + LONG_BYTES + DIGEST_BYTES
     return [place[SCORE_BYTES if len(place) <= short else behind :] for place in places]
@@ -108,6 +112,8 @@ digest: Callable[[bytes], bytes]
 """The digest of a name or a member: BLAKE2b."""
 place: Callable[[float, bytes], bytes]
 """8 bytes that sort as scores do, the two zeros being one, and the member."""
+scored: Callable[[float, bytes], bytes]
+"""The record of a member: its score, as f64, and the member."""
 members_of: Callable[[list[bytes]], list[bytes]]
 """Returns the members that stand at these places."""
 field: Callable[[bytes, bytes, int], bytes]
@@ -140,14 +146,15 @@ try:
 except ImportError:
     digest, place, left_of, right_of = pure_digest, pure_place, bisect_left, bisect_right
     put_in, take_out = insort, pure_take_out
-    members_of, field, element, key_record = pure_members_of, pure_field, pure_element, pure_key_record
+    scored, members_of, field = pure_scored, pure_members_of, pure_field
+    element, key_record = pure_element, pure_key_record
     posts, words, rows_in_order = pure_posts, pure_words, pure_rows_in_order
     bytes_of_rows, changes = pure_bytes_of_rows, pure_changes
 else:
     digest, place = _key_bytes.digest, _key_bytes.place
     left_of, right_of = _key_bytes.left_of, _key_bytes.right_of
     put_in, take_out = _key_bytes.put_in, _key_bytes.take_out
-    members_of, field = _key_bytes.members_of, _key_bytes.field
+    scored, members_of, field = _key_bytes.scored, _key_bytes.members_of, _key_bytes.field
     element, key_record, posts = _key_bytes.element, _key_bytes.key_record, _key_bytes.posts
     words, rows_in_order = _key_bytes.words, _key_bytes.rows_in_order
     bytes_of_rows, changes = _key_bytes.bytes_of_rows, _key_bytes.changes

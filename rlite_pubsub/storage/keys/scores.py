@@ -11,11 +11,11 @@ from struct import Struct
 from typing import Final
 
 from rlite_pubsub.storage import databases
-from rlite_pubsub.storage.keys import digests
+from rlite_pubsub.storage.keys import digests, key_bytes
 
 _NUMBER: Final = Struct(">cQ")
 _SCORE: Final = Struct(">d")
-_pack_score: Final = _SCORE.pack
+pack: Final = key_bytes.scored
 _pack_number: Final = _NUMBER.pack
 
 
@@ -34,16 +34,13 @@ def key(number: int, member: bytes) -> bytes:
     return _pack_number(databases.SCORES, number) + digests.digest(member)
 
 
-def pack(score: float, member: bytes) -> bytes:
-    """Return the record of a member."""
-    return _pack_score(score) + member
-
-
 class HeldScore:
     """A member's score in memory, and its key."""
 
-    __slots__ = ("key", "score")
+    __slots__ = ("key", "place", "score")
 
     def __init__(self, key: bytes, score: float) -> None:
         self.key = key
         self.score = score
+        self.place = b""
+        """Where it stands in the order; empty: it was not needed yet."""
