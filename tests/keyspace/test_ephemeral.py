@@ -121,7 +121,7 @@ def test_walks_and_counts_go_over_both_parts(keyspace: Keyspace, clock: Clock) -
     keyspace.databases.flush(0)
     append(keyspace, NAME, b"one")
     keyspace.end_turn()
-    assert (keyspace.databases.random(0), keyspace.databases.numbers()) == (NAME, [0])
+    assert (keyspace.databases.random(0), keyspace.databases.numbers()) == ((NAME, []), [0])
     keyspace.end_turn()
 
 
