@@ -103,7 +103,7 @@ def run(
         ]
         compactions = 0
         if shape.compacts:
-            until((store / "data.mdb").exists, "a store")
+            until((store / "live.mdb").exists, "a store")
         while shape.compacts and any(worker.poll() is None for worker in workers):
             with start("-m", "rlite_pubsub", "compact", "-s", str(store), stdout=subprocess.PIPE) as compaction:
                 _, failure = compaction.communicate()

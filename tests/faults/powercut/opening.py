@@ -29,13 +29,12 @@ from rlite_pubsub.backup.verifying import verify
 from rlite_pubsub.cli.doctor import proof
 from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.protocol.rdb import envelope
-from rlite_pubsub.storage import boot, format, store
-from rlite_pubsub.storage.checkpoints import checkpoint
+from rlite_pubsub.storage import boot, store
 
-_BOOT = sys.argv[1].encode()
-for module in (boot, checkpoint, format, store):
-    if hasattr(module, "boot_id"):
-        module.boot_id = lambda: _BOOT
+_BOOT, _BOOT_OF_THE_MACHINE = sys.argv[1].encode(), boot.boot_id
+for module in list(sys.modules.values()):
+    if getattr(module, "boot_id", None) is _BOOT_OF_THE_MACHINE:
+        module.boot_id = lambda: _BOOT  # type: ignore[attr-defined]
 envelope.crc64 = lambda *_: 0  # a proof dumps all keys, and restores none: their checksums would take most of the time
 
 _SHOWN_BYTES = 100
