@@ -221,6 +221,7 @@ class SharedCommit:
 
     def _come_home(self) -> None:
         self.count = 0
+        self._journal.turns = []
         if self._waiting:
             with self._home:
                 self._home.notify_all()
