@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, cast
+from typing import Any, Final
 
 from rlite_pubsub.protocol.replies import (
     NO_REPLY,
@@ -49,11 +49,11 @@ def bulk_array(elements: list[bytes] | tuple[bytes, ...], header: bytes | None =
     return made
 
 
-def pure_bulk_array(elements: list[bytes] | tuple[bytes, ...], header: bytes | None) -> bytes | None:
+def pure_bulk_array(elements: list[Any] | tuple[Any, ...], header: bytes | None) -> bytes | None:
     for element in elements:
         if type(element) is not bytes:
             return None
-    texts = elements if isinstance(elements, list) else list(elements)
+    texts: list[bytes] = elements if isinstance(elements, list) else list(elements)
     if header is None:
         header = b"*%d\r\n" % len(texts)
     if not texts:
@@ -74,7 +74,7 @@ def pure_bulk_array(elements: list[bytes] | tuple[bytes, ...], header: bytes | N
     return b"".join(parts)
 
 
-_made_by: Callable[[list[bytes] | tuple[bytes, ...], bytes | None], bytes | None]
+_made_by: Callable[[list[Any] | tuple[Any, ...], bytes | None], bytes | None]
 try:
     from rlite_pubsub.protocol import _bulk_array as _in_c
 except ImportError:
@@ -136,7 +136,7 @@ def put(parts: list[bytes], reply: Reply, protocol: int) -> None:
 def _aggregate(header: bytes, elements: Iterable[Reply], protocol: int) -> bytes:
     if not isinstance(elements, list):
         elements = list(elements)
-    made = _bulk_array(cast("list[bytes]", elements), header)
+    made = _bulk_array(elements, header)
     if made is not None:
         return made  # as most are
     parts = [header]
