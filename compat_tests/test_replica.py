@@ -8,6 +8,7 @@ import resource
 import socket
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -239,6 +240,98 @@ def test_a_replica_connects_from_the_address_that_it_is_told(master: SocketServe
         assert here.execute_command("REPLICAOF", "127.0.0.1", master.port)
         until(lambda: has_caught_up(there, here), "the replica has caught up")
         assert there.info("replication")["slave0"]["ip"] == "127.0.0.2"
+
+
+def master_line(replica: redis.Redis) -> dict[str, str]:
+    """The line of CLIENT LIST about the link to the master; empty: there is none."""
+    lines = replica.client_list("master")
+    assert len(lines) <= 1
+    return lines[0] if lines else {}
+
+
+def test_the_link_to_the_master_is_a_client_that_can_be_killed(
+    master: SocketServer, replica: SocketServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    assert REDIS_SERVER is not None
+    theirs = SocketServer("theirs", [REDIS_SERVER, "--save", "", *QUICK], folder)
+    told: list[list[object]] = []
+    try:
+        for follower in (theirs, replica):
+            with master.client() as there, follower.client() as here:
+                replies: list[object] = []
+                assert here.client_list("master") == []
+                assert here.execute_command("REPLICAOF", "127.0.0.1", master.port)
+                there.incr("n")
+                until(lambda: has_caught_up(there, here), "the replica has caught up")  # noqa: B023
+                before = there.info("stats")["sync_partial_ok"]
+                for number, order in enumerate(
+                    (
+                        ("TYPE", "master"),
+                        (f"127.0.0.1:{master.port}",),
+                        ("ADDR", f"127.0.0.1:{master.port}"),
+                        ("LADDR",),
+                        ("ID",),
+                    )
+                ):
+                    line = master_line(here)
+                    replies.append([line[name] for name in ("flags", "db", "user", "redir", "resp", "addr", "events")])
+                    assert line in here.client_list() and line == here.client_list(client_id=[line["id"]])[0] | line
+                    assert here.info("clients")["connected_clients"] == 2
+                    last = {"LADDR": [line["laddr"]], "ID": [line["id"]]}.get(order[0], [])
+                    replies.append(here.execute_command("CLIENT", "KILL", *order, *last))
+                    there.incr("n")
+                    until(lambda: has_caught_up(there, here) and master_line(here), "it is back")  # noqa: B023
+                    assert master_line(here)["id"] == line["id"] and master_line(here)["laddr"] != line["laddr"]
+                    assert there.info("stats")["sync_partial_ok"] == before + number + 1, "it goes on where it was"
+                for others in (("TYPE", "normal"), ("USER", "default"), ("TYPE", "pubsub")):
+                    replies.append(here.execute_command("CLIENT", "KILL", *others))
+                    replies.append(here.execute_command("CLIENT", "ID") > 0)
+                here.acl_setuser("default", enabled=True, nopass=True, commands=["-@write", "+acl"])
+                there.incr("n")
+                until(lambda: has_caught_up(there, here), "the master's writes are nobody's")  # noqa: B023
+                replies.append(here.info("replication")["master_link_status"])
+                here.acl_setuser("default", enabled=True, nopass=True, categories=["+@all"])
+                assert here.execute_command("REPLICAOF", "NO", "ONE")
+                replies += [here.client_list("master"), here.execute_command("CLIENT", "KILL", "TYPE", "master")]
+                replies.append(here.info("clients")["connected_clients"])
+                told.append(replies)
+        assert told[0] == told[1]
+    finally:
+        theirs.stop()
+
+
+def test_a_killed_link_comes_back_behind_the_transaction_and_what_it_said_is_said_again(
+    master: SocketServer, replica: SocketServer
+) -> None:
+    with master.client() as there, replica.client() as here:
+        assert here.execute_command("REPLICAOF", "127.0.0.1", master.port)
+        there.set("n", 1)
+        until(lambda: has_caught_up(there, here), "the replica has caught up")
+        here.client_pause(100_000, all=False)
+        there.incr("n")
+        ends = there.info("replication")["master_repl_offset"]
+        until(lambda: here.info("replication")["slave_read_repl_offset"] >= ends, "the replica has heard it")
+        known = master_line(here)["laddr"]
+        assert here.execute_command("CLIENT", "KILL", "TYPE", "master") == 1
+        until(lambda: master_line(here).get("laddr", known) != known, "it is back, though clients are paused")
+        assert here.get("n") == b"1"
+        here.client_unpause()
+        until(lambda: has_caught_up(there, here), "the replica has caught up")
+        assert here.get("n") == b"2"
+        before = there.info("stats")["sync_partial_ok"]
+        pipe = here.pipeline()
+        pipe.execute_command("CLIENT", "KILL", "TYPE", "master")
+        pipe.execute_command("DEBUG", "SLEEP", "1.5")
+        until(lambda: there.info("replication")["connected_slaves"] == 1, "it is there")
+        with ThreadPoolExecutor() as pool:
+            run = pool.submit(pipe.execute)
+            until(lambda: there.info("replication")["connected_slaves"] == 0, "it is cut at once")
+            while not run.done():
+                assert there.info("stats")["sync_partial_ok"] == before or run.done()
+        assert run.result()[0] == 1
+        until(lambda: there.info("stats")["sync_partial_ok"] == before + 1, "it is back")
 
 
 def test_another_server_of_the_store_takes_the_link(

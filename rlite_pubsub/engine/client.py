@@ -146,6 +146,8 @@ class Client(Session):
         """The class of this session in CLIENT LIST TYPE and in the outbox limits."""
         if self.is_replica:
             return b"replica"
+        if self.obeys_master:
+            return b"master"
         return b"pubsub" if self.holds_names else b"normal"
 
     def log_in(self, user: User) -> None:

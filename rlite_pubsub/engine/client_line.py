@@ -71,6 +71,7 @@ def _flags(session: CommandSession) -> bytes:
     letters = {
         b"O": session in session.engine.monitors,
         b"S": session.is_replica,
+        b"M": session.obeys_master,
         b"P": session.holds_names,
         b"x": transaction is not None,
         b"b": session.blocked is not None,

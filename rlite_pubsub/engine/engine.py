@@ -160,6 +160,8 @@ class Engine:
         self.scripts = Scripts()
         # who is there, and what is counted of them
         self.sessions: dict[int, CommandSession] = {}  # by id, oldest first
+        self.master_session: CommandSession | None = None
+        """Who says what the master says, while the link to it stands; rules for clients do not concern it."""
         self.monitors: dict[CommandSession, None] = {}
         self.users = Users(settings, self.sessions)
         self.acl_log = AclLog(settings, clock)
@@ -353,6 +355,15 @@ class Engine:
 
     def _wake_soon(self) -> None:
         self.call_later(0.0, _nothing)
+
+    @property
+    def clients(self) -> list[CommandSession]:
+        """All sessions, the oldest first, and `master_session` with them."""
+        sessions = list(self.sessions.values())
+        if self.master_session is not None:
+            sessions.append(self.master_session)
+            sessions.sort(key=lambda session: session.id)
+        return sessions
 
     def forget(self, session: CommandSession) -> None:
         """Forget a closed session: nothing of it may stay."""

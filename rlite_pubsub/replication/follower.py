@@ -7,6 +7,7 @@ Promises:
  - Where the master no longer has that, its keys take the place of all there are; meanwhile clients are told LOADING.
  - Nothing is passed over: what can't be executed, because the store is full, clients are paused or another process
    writes, is executed later. Where another process turns to another master, nothing more of this one's is executed.
+ - CLIENT LIST shows a link that stands, and CLIENT KILL cuts it; it comes back behind the transaction that did so.
  - Where the server ends, or is killed, another one of the same store takes the link (a lock file says who has it).
 """
 
@@ -27,6 +28,7 @@ from rlite_pubsub.engine.functions.library import FunctionError
 from rlite_pubsub.engine.replication import CONNECT, CONNECTED, CONNECTING, HANDSHAKE, SYNC
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.tls import TlsError, client_context
+from rlite_pubsub.engine.stats.footprint import Footprint
 from rlite_pubsub.engine.waits.loop_turns import LoopTurns
 from rlite_pubsub.protocol.appended import Broken, Truncated
 from rlite_pubsub.protocol.rdb.malformed import Malformed
@@ -51,6 +53,7 @@ _ACK_S: Final = 1.0
 _AT_ONCE: Final = 1000
 _AT_ONCE_BYTES: Final = 1 << 20
 _HELD_S: Final = 0.01
+_NOBODY: Final = b"(superuser)"
 _NOT_EXECUTED: Final = frozenset((b"PING", b"REPLCONF"))
 
 
@@ -66,19 +69,54 @@ class _Elsewhere(Exception):
     """The store is not where this link has left it."""
 
 
+class _Killed(Exception):
+    """A client has cut the link: what the master said and is not done yet is asked for again."""
+
+    def __str__(self) -> str:
+        return "a client has cut it"
+
+
 class _MasterSession(CommandSession):
     """Who executes what the master says: nobody hears what is answered."""
 
-    __slots__ = ("heard",)
+    __slots__ = ("heard", "is_killed", "link")
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
         self.heard = 0
         """How much of what is said was looked at."""
+        self.link: MasterLink | None = None
+        self.is_killed = False
+        self.user = _NOBODY
+        self.obeys_master = True
+        self.authenticated = self.logged_in = self.deny_blocking = True
+
+    def begin(self, link: MasterLink, *, is_new: bool) -> None:
+        """Be the client at the other end of this link: as in Redis another one than before if a file came first."""
+        self.link = link
+        self.closing = False
+        self.last_active = self.engine.clock()
+        if is_new:
+            self.id = self.engine.next_session_id()
+            self.connected_at = self.last_active
+        self.engine.master_session = self
+        self.engine.replication.see(CONNECTED)
 
     @property
     def address(self) -> str:
-        return "master"
+        return self.link.peer if self.link is not None else "master"
+
+    @property
+    def local_address(self) -> str:
+        return self.link.own if self.link is not None else ""
+
+    def footprint(self) -> Footprint:
+        return Footprint(descriptor=self.link.descriptor if self.link is not None else -1)
+
+    def check_alive(self) -> None:
+        """Check that no client has cut the link. Raises _Killed."""
+        if self.is_killed:
+            raise _Killed
 
     def hear(self, command: bytes) -> None:
         """Log what was answered to this command if it is an error: then the two differ from now on."""
@@ -98,7 +136,15 @@ class _MasterSession(CommandSession):
         self.heard = 0
 
     def close_now(self) -> None:
-        """It has no connection."""
+        """Cut the link: nothing more that came over it is executed."""
+        self.is_killed = True
+        self.engine.master_session = None
+        self.engine.replication.see(CONNECT, self.engine.clock())
+        if self.link is not None:
+            self.link.cut()
+
+    def abort(self) -> None:
+        """Nothing was promised to the master."""
 
 
 _BREAKS: Final = (
@@ -112,6 +158,7 @@ _BREAKS: Final = (
     StoreError,
     TlsError,
     _Elsewhere,
+    _Killed,
 )
 """What ends a connection, and not the link."""
 
@@ -193,10 +240,8 @@ class _Link:
         self._address = MasterAddress(master[0].decode("utf-8", "surrogateescape"), master[1])
         self._port = port
         self._session = _MasterSession(engine)
-        self._session.obeys_master = True
-        self._session.authenticated = self._session.logged_in = self._session.deny_blocking = True
         self._is_over = False
-        self._turns = LoopTurns(engine, self._check_wanted, (_Ended, _Later))
+        self._turns = LoopTurns(engine, self._check_wanted, (_Ended, _Later, _Killed))
         self._wake = threading.Event()
         self._link: MasterLink | None = None
         self._said = ""
@@ -212,10 +257,11 @@ class _Link:
     def end(self) -> None:
         """Nobody wants it any more. It executes nothing from now on."""
         self._is_over = True
+        self._engine.master_session = None
         self._wake.set()
         link = self._link
         if link is not None:
-            link.close()
+            link.cut()
 
     # -- in the thread
 
@@ -226,20 +272,26 @@ class _Link:
             except _Ended:
                 break
             except _BREAKS as failure:
-                text = str(failure) or type(failure).__name__
+                text = str(_Killed() if self._session.is_killed else failure) or type(failure).__name__
                 if not self._is_over and text != self._said:
                     self._said = text
                     log.warning("MASTER <-> REPLICA: the link to %s is broken: %s", self._address, text)
             except Exception:
                 log.exception("Unexpected failure of the link to the master")
+            finally:
+                self._engine.master_session = None
             self._see(CONNECT)
-            self._wake.wait(_RETRY_S)
+            if not self._session.is_killed:
+                self._wake.wait(_RETRY_S)
 
     def _see(self, link: bytes) -> None:
-        self._replication.see(link, 0.0 if link == CONNECTED else self._engine.clock())
+        self._replication.see(link, self._engine.clock())
 
     def _follow(self) -> None:
         """Connect, and follow the master until the connection ends."""
+        if self._session.is_killed:
+            self._session.is_killed = False
+            self._turns.do(lambda: None)  # not before the transaction that has killed it is over
         self._see(CONNECTING)
         address = self._address._replace(
             username=self._settings["masteruser"],
@@ -266,8 +318,7 @@ class _Link:
                 self._in_turn(lambda: self._note(position))
             log.info("MASTER <-> REPLICA: %s is followed from offset %d.", self._address, position.offset)
             self._said = ""
-            self._see(CONNECTED)
-            self._apply(link, position)
+            self._apply(link, position, is_new=has_file)
 
     def _load(self, link: MasterLink, position: MasterPosition) -> None:
         """Replace all keys by the master's."""
@@ -281,11 +332,12 @@ class _Link:
         self._tell()
         log.info("MASTER <-> REPLICA: %d keys have come from %s.", loading.keys, self._address)
 
-    def _apply(self, link: MasterLink, position: MasterPosition) -> None:
+    def _apply(self, link: MasterLink, position: MasterPosition, *, is_new: bool) -> None:
         """Apply what the master says; the end of the link raises EOFError."""
         offset = position.offset
         acknowledging = threading.Thread(target=self._acknowledge, args=(link,), daemon=True)
-        self._replication.hear(monotonic(), offset)
+        self._hear(offset)
+        self._turns.do(lambda: self._begin(link, is_new=is_new))
         acknowledging.start()
         try:
             for batch in _batches(link):
@@ -296,13 +348,17 @@ class _Link:
                     while not self._has_executed(batch, position._replace(offset=offset)):
                         self._wake.wait(_HELD_S)
                 offset += size
-                self._replication.hear(monotonic(), offset)
+                self._hear(offset)
                 if b"REPLCONF" in names:  # GETACK
                     link.send(b"REPLCONF", b"ACK", b"%d" % offset)
             raise EOFError("the master has closed the connection")
         finally:
             link.close()
             acknowledging.join()
+
+    def _hear(self, offset: int) -> None:
+        self._replication.hear(monotonic(), offset)
+        self._session.last_active = self._engine.clock()
 
     def _acknowledge(self, link: MasterLink) -> None:
         """Each second, whatever comes: silence is how a master knows that a replica is gone."""
@@ -340,15 +396,20 @@ class _Link:
 
         self._turns.do(checked)
 
+    def _begin(self, link: MasterLink, *, is_new: bool) -> None:
+        self._check_wanted()
+        self._session.begin(link, is_new=is_new)
+
     def _check_wanted(self) -> None:
         if self._is_over:
             raise _Ended
 
     def _check_master(self) -> None:
         """Check that the store is still this master's replica, in the transaction that writes what it says. Raises
-        StoreError, _Ended."""
+        StoreError, _Ended, _Killed."""
         if self._is_over:
             raise _Ended
+        self._session.check_alive()
         said = shared_settings.setting(self._engine.keyspace.writing(), "replicaof")
         if said is not None and said != self._master:
             raise _Ended  # another process has said so, and this one will hear of it

@@ -45,7 +45,9 @@ class MasterAddress(NamedTuple):
     """The address of ours from which to connect; empty: whichever the system picks."""
 
     def __str__(self) -> str:
-        return self.path or f"{self.host}:{self.port}"
+        if self.path:
+            return self.path
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def address_of(url: str) -> MasterAddress:
@@ -86,6 +88,9 @@ class MasterLink:
     def __init__(self, address: MasterAddress, timeout_s: float) -> None:
         """`timeout_s`: the longest that the master may say nothing."""
         self._socket = _connect(address, timeout_s)
+        self.peer, self.own = _ends(self._socket)
+        """The master's end, and ours: `ip:port`, or a path."""
+        self.descriptor = self._socket.fileno()
         self.incoming = Incoming(lambda: self._socket.recv(_READ_AT_ONCE))
         """What the master says: behind the answer to `follow` and the file, requests."""
         self._size: int | None = None  # of the file, if it is known
@@ -186,13 +191,26 @@ class MasterLink:
         poll.register(self._socket.fileno(), select.POLLIN)
         return bool(poll.poll(0))
 
-    def close(self) -> None:
-        """Close it; a reader in another thread meets an OSError, or the end."""
+    def cut(self) -> None:
+        """End it; a reader in another thread meets an OSError, or the end, and closes it."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass  # it has gone already
+
+    def close(self) -> None:
+        """Close it; a reader in another thread meets an OSError, or the end."""
+        self.cut()
         self._socket.close()
+
+
+def _ends(connected: socket.socket | SecureStream) -> tuple[str, str]:
+    """The peer's end and ours. Raises OSError."""
+    peer, own = (
+        str(MasterAddress(*name[:2])) if isinstance(name, tuple) else str(name)
+        for name in (connected.getpeername(), connected.getsockname())
+    )
+    return peer, own
 
 
 def _connect(address: MasterAddress, timeout_s: float) -> socket.socket | SecureStream:

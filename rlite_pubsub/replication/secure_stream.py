@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import ssl
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
 _READ_AT_ONCE: Final = 1 << 16
 
@@ -35,6 +35,14 @@ class SecureStream:
     def fileno(self) -> int:
         """What is to be watched; -1 once it is closed."""
         return self._raw.fileno()
+
+    def getpeername(self) -> Any:
+        """The peer's address, as of a socket. Raises OSError."""
+        return self._raw.getpeername()
+
+    def getsockname(self) -> Any:
+        """Our address, as of a socket. Raises OSError."""
+        return self._raw.getsockname()
 
     @property
     def pending(self) -> bool:

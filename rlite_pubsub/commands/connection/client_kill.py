@@ -102,7 +102,7 @@ def client_kill(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _kill(asking: CommandSession, filters: Filters) -> int:
-    victims = [session for session in asking.engine.sessions.values() if filters.pass_(session, asking)]
+    victims = [session for session in asking.engine.clients if filters.pass_(session, asking)]
     for victim in victims:
         if victim is asking:
             victim.close_after_reply()

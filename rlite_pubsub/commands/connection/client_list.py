@@ -78,14 +78,15 @@ def client_list(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _chosen(session: CommandSession, args: list[bytes]) -> list[CommandSession]:
-    sessions = session.engine.sessions
+    clients = session.engine.clients
     option = args[2].lower() if len(args) > 2 else b""
     if len(args) == 2:
-        return list(sessions.values())
+        return clients
     if len(args) == 4 and option == b"type":
         type_ = client_type(args[3])
-        return [listed for listed in sessions.values() if listed.type == type_]
+        return [listed for listed in clients if listed.type == type_]
     if len(args) > 3 and option == b"id":
         ids = [integer(text, refusal=b"ERR Invalid client ID") for text in args[3:]]
-        return [sessions[id_] for id_ in ids if id_ in sessions]
+        known = {listed.id: listed for listed in clients}
+        return [known[id_] for id_ in ids if id_ in known]
     raise CommandError(SYNTAX)

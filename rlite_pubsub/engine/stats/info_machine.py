@@ -166,7 +166,7 @@ def _supervisor(setting: bytes) -> str:
 
 def clients(engine: Engine) -> Fields:
     """Yield the section Clients."""
-    sessions = engine.sessions.values()
+    sessions = engine.clients
     footprints = [session.footprint() for session in sessions]
     yield "connected_clients", len(sessions)
     yield "cluster_connections", 0
