@@ -3,8 +3,9 @@
      4: a count, and each time a field and a value, strings
      9: a string that is a zipmap, of Redis before version 2.6:
             count u8 (254: more) | fields and values by turns | 0xff
-            a field is its length (u8, or fe and u32) and so many bytes; a value has a u8 between, and behind it so many
-            bytes that are free
+            a field is its length (u8, or from 254 on fe and u32) and so many bytes; a value has a u8 between, and
+            behind it so many bytes that are free. As Redis does, ff before a value's u32 is taken for fe, and what
+            follows the first 0xff in a field's place is not looked at; but the string ends with one, too
     13: a string that is a ziplist     16: a string that is a listpack
 
     24: time u64, a count, and each time a length, a field and a value: it expires a ms less than the length behind the
@@ -99,12 +100,14 @@ def _words(kind: int, reader: PayloadReader) -> Iterator[bytes]:
 def _zipmap(packed: bytes) -> Iterator[bytes]:
     if len(packed) < 2 or packed[-1] != _END:
         raise Malformed("a zipmap without an end")
-    at, end, seen = 1, len(packed) - 1, 0
-    while at < end:
-        word, at = _zipmap_word(packed, at, end, is_value=bool(seen % 2))
-        seen += 1
-        yield word
-    if at != end or (packed[0] < _LONG and packed[0] * 2 != seen):
+    at, end, count = 1, len(packed) - 1, 0
+    while packed[at] != _END:
+        field, at = _zipmap_word(packed, at, end, is_value=False)
+        value, at = _zipmap_word(packed, at, end, is_value=True)
+        count += 1
+        yield field
+        yield value
+    if packed[0] not in (_LONG, count):
         raise Malformed("a zipmap of another count")
 
 
@@ -112,13 +115,15 @@ def _zipmap_word(packed: bytes, at: int, end: int, *, is_value: bool) -> tuple[b
     """Return the word that stands here, and where the next one does."""
     length = packed[at]
     at += 1
-    if length == _LONG:
+    if length >= _LONG:
         length = int.from_bytes(packed[at : at + 4], "little")
         at += 4
+        if length < _LONG:
+            raise Malformed("a length in five bytes that has room in one")
     free = 0
-    if is_value and at < end:
+    if is_value and at <= end:
         free = packed[at]
         at += 1
-    if length == _END or at + length + free > end:
+    if at + length + free > end:
         raise Malformed("a word of a zipmap that is too long")
     return packed[at : at + length], at + length + free

@@ -72,6 +72,10 @@ def test_hashes_of_older_kinds_are_read() -> None:
     words = [b"a", b"5", b"", b"x" * 300]
     assert read_hash(b"\x09" + zipmap(2, *words)) == words
     assert read_hash(b"\x09" + zipmap(254, *words)) == words
+    assert read_hash(b"\x09" + envelope.string(b"\x01\x01a\x01\x00b\xffwhatever\xff")) == [b"a", b"b"]
+    long = b"\xfe\x00\x00\x00"
+    body = b"\x01\xfe" + long + b"f" * 254 + b"\xff" + long + b"\x01" + b"v" * 254 + b"?\xff"
+    assert read_hash(b"\x09" + envelope.string(body)) == [b"f" * 254, b"v" * 254]
 
 
 def test_a_hash_whose_fields_expire_is_read_as_it_was_written() -> None:
@@ -178,6 +182,11 @@ def test_sets_that_are_wrong_are_malformed(body: bytes) -> None:
         b"\x09" + zipmap(2, b"a", b"b", b"a", b"d"),
         b"\x09" + envelope.string(b"\x01\x01a\x05\x00b\xff"),
         b"\x09" + envelope.string(b"\x01\x01a\x01\x05b\xff"),
+        b"\x09" + envelope.string(b"\x01\x01a\x00\xff"),
+        b"\x09" + envelope.string(b"\x01\xfe\x01\x00\x00\x00a\x01\x00b\xff"),
+        b"\x09" + envelope.string(b"\x01\x01a\xfe\x01\x00\x00\x00\x00b\xff"),
+        b"\x09" + envelope.string(b"\x01\xfe\xff\xff\xff\xfda\x01\x00b\xff"),
+        b"\x09" + zipmap(255, b"a", b"b"),
         b"\x0d" + envelope.string(ziplist([])),
         b"\x0d" + envelope.string(ziplist([b"a"])),
         b"\x10" + envelope.string(listpack.pack([b"a", b"b", b"a", b"c"])),
