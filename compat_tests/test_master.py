@@ -362,8 +362,18 @@ def test_wait_counts_those_that_have_acknowledged(master: SocketServer, replica:
                 assert there.get("a") == b"%d" % number
         here.set("a", "more")
         assert here.wait(2, 100) == 1
+        with here.pipeline() as pipe:
+            pipe.execute_command("WAIT", 1, 0)
+            pipe.set("a", "last")
+            pipe.execute_command("WAIT", 1, 0)
+            assert pipe.execute() == [1, True, 1], "it asks about what came before the transaction"
+        assert here.wait(1, 20_000) == 1
         with replica.client() as there:
             there.execute_command("CLIENT", "PAUSE", 60_000)  # it executes nothing that its master says
+        with here.pipeline(transaction=False) as pipe:  # in one turn: the SET has no place in the stream yet
+            for words in (("SET", "a", 1), ("MULTI",), ("WAIT", 1, 0), ("SET", "a", 2), ("EXEC",)):
+                pipe.execute_command(*words)
+            assert pipe.execute()[-1][0] == 0
         here.set("a", "later")
         assert here.wait(1, 300) == 0
         with here.pipeline() as pipe:

@@ -466,7 +466,7 @@ SET d 1|SELECT 0|SET e 1
 EVAL "redis.call('set',KEYS[1],1)redis.call('incrbyfloat',KEYS[1],1)" 1 s|SADD one m|SPOP one
 XADD x 1-1 f v|XADD x 2-1 f v|XADD y 1-1 f v g w|DEL y|XADD y 2-1 f v|PUBLISH c 1|SELECT 4|PUBLISH c 2|SELECT 0
 MULTI|PUBLISH c 3|SET m 1|PUBLISH c 4|EXEC|EVAL "redis.call('publish','c',5)redis.call('set',KEYS[1],1)" 1 s
-SET text 1|RPUSH list 1 2 3
+MULTI|SET b 3|WAIT 0 1|ROLE|SET c 4|EXEC|SET text 1|RPUSH list 1 2 3
 """
 BLOCKED = """BLMPOP 0 1 bl LEFT COUNT 5|LPUSH bl a b
 BZMPOP 0 1 bz MIN COUNT 5|ZADD bz 1 a 2 b

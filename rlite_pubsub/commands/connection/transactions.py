@@ -131,6 +131,8 @@ def _check_writers(session: CommandSession, queue: list[tuple[Command, list[byte
         kind = _PUBLISHING.get(queued.name)
         if kind is not None and check_writers(hub, kind, args[1]):
             writes = True
+        elif queued.name == b"wait":  # asks about what stands in the stream before the transaction
+            session.engine.keyspace.give_way()
     if writes:  # the last of it, for the questions before may end the turn's transaction
         try:
             session.engine.keyspace.writing()

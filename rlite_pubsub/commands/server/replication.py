@@ -241,7 +241,8 @@ def wait(session: CommandSession, args: list[bytes]) -> Reply:
     if engine.replication.master is not None:
         raise CommandError(_NOT_WHILE_A_REPLICA)
     wanted, wait_ms = integer(args[1]), timeout_ms(args[2])
-    engine.keyspace.give_way()  # what it has written in this turn is to have a place in the stream
+    if not session.deny_blocking:  # EXEC has done it before, and is not committed by halves
+        engine.keyspace.give_way()  # what it has written in this turn is to have a place in the stream
     offset = engine.outgoing.writers.get(session.id, 0)
     count = engine.replicas.acknowledged_by(offset)
     if count >= wanted or session.deny_blocking:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rlite_pubsub.engine.replicas import states
 from rlite_pubsub.engine.replicas.wording import EMPTYING, LIBRARIES, MESSAGES, restored, told
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.table import Command
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.storage.environment import Txn
+
+T = TypeVar("T")
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -69,6 +71,12 @@ class Outgoing:
     def look_around(self) -> None:
         """See whether another process has begun the stream, or ended it. Raises StoreError."""
         self._keyspace.environment.read(self._look)
+
+    def ask(self, question: Callable[[Txn], T]) -> T:
+        """Read the store through the turn's transaction, so that what stands in the midst of one is not committed by
+        halves. Raises StoreError."""
+        txn = self._keyspace.turn.txn
+        return self._keyspace.environment.read(question) if txn is None else question(txn)
 
     def _look(self, txn: Txn) -> None:
         """Read what somebody else may have committed: that there are replicas, or none any more."""

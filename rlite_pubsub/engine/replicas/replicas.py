@@ -385,7 +385,7 @@ class Replicas:
             return []
         now_ms = self._clock_ms()
         names = {replica.name for replica in self._replicas.values()}
-        reported = self._data.read(lambda txn: list(replica_stream.replicas(txn)))
+        reported = self._outgoing.ask(lambda txn: list(replica_stream.replicas(txn)))
         others = [record for name, record in reported if name not in names and record.until_ms > now_ms]
         own, most = self._own(), self._most_bytes
         return [replica.record(now_ms, most, own) for replica in self._replicas.values()] + others
@@ -399,7 +399,7 @@ class Replicas:
 
     def stream(self) -> Stream | None:
         """Raises StoreError."""
-        return self._data.read(replica_stream.get) if self._outgoing.is_on or self._replicas else None
+        return self._outgoing.ask(replica_stream.get) if self._outgoing.is_on or self._replicas else None
 
     def acknowledged_by(self, offset: int) -> int:
         """Return how many have executed everything up to here. Raises StoreError."""
