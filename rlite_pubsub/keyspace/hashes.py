@@ -211,6 +211,7 @@ class Hash(Collection):
         self._count = len(self._fields)
         for name, value in self._fields.items():
             key, due_ms = fields.key(self.number, name), self._dues.get(name, 0)
+            self._hold(name, HeldField(key, value, due_ms))
             self._rows.put(txn, key, fields.pack(name, value, due_ms))
             fields.set_due(txn, self.number, key, 0, due_ms)
         self._fields, self._dues = {}, {}
@@ -231,9 +232,9 @@ class Hash(Collection):
                     self._rows.held_bytes -= _HELD_BYTES + len(name) + len(held.value)
                     self._rows.delete(txn, held.key)
                     fields.set_due(txn, self.number, held.key, held.due_ms, 0)
+                    self._count -= 1
                     removed += 1
                     moved += bool(held.due_ms)
-            self._count -= removed
         if moved:
             self._see_dues()
         if removed:

@@ -132,7 +132,8 @@ class Set(Collection):
         self.number = key_records.new_topic(txn)
         self._count = len(self._members)
         for member in self._members:
-            self._rows.put(txn, members.key(self.number, member), member)
+            held = self._hold(member, members.key(self.number, member))
+            self._rows.put(txn, held.key, member)
         self._members = {}
 
     def remove(self, removed: Iterable[bytes]) -> int:

@@ -169,7 +169,8 @@ class SortedSet(Collection):
         order.begin()
         for score, member in self._order:
             order.add(txn, ranks.place(score, member))
-            self._rows.put(txn, scores.key(self.number, member), scores.pack(score, member))
+            held = self._hold(member, scores.key(self.number, member), score)
+            self._rows.put(txn, held.key, scores.pack(score, member))
         self._scores, self._order = {}, []
 
     def take(self, found: Sequence[Scored], *, longest: int = 0) -> None:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import pytest
 
+from rlite_pubsub.build import is_compiled
 from rlite_pubsub.keyspace.collection import Collection
 from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -22,6 +23,7 @@ from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import RecordDamaged
 from rlite_pubsub.storage.keys import key_records, members
+from rlite_pubsub.storage.keys.rows import Rows
 
 OF_COLLECTIONS = (
     databases.ELEMENTS,
@@ -511,3 +513,40 @@ def seen_in(found: object) -> object:
         case Hash():
             return {field.name: (field.value, field.due_ms) for field in found.fields()}
     raise TypeError
+
+
+@pytest.mark.skipif(is_compiled(), reason="a method of a compiled class can't be replaced")
+def test_who_holds_all_there_is_does_not_look_for_more(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = keyspace(environment)
+    names = [b"%04d" % number for number in range(2 * MANY)]
+    some, fields = here.create(Set, 0, b"set"), here.create(Hash, 0, b"hash")
+    scored = here.create(SortedSet, 0, b"sorted set")
+    for at, name in enumerate(names):  # they are small at first, and become large
+        some.add([b"x" + name])
+        fields.put([name, name])
+        scored.put(name, float(at))
+    assert here.end_turn() is None
+    some, fields = changeable(here, Set, b"set"), changeable(here, Hash, b"hash")
+    scored = changeable(here, SortedSet, b"sorted set")
+    assert some.number and fields.number and scored.number
+
+    def nobody(*_: object) -> bytes | None:
+        raise AssertionError("looked for in the store")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Rows, "get", nobody)
+        assert some.has(b"x0001") and not some.has(b"nobody")
+        assert some.add([b"new", b"x0001"]) == 1 and some.remove([b"new", b"nobody"]) == 1
+        assert fields.get(b"0001") == b"0001" and fields.get(b"nobody") is None
+        assert fields.put([b"new", b"1"]) == 1 and fields.remove([b"new", b"nobody"]) == 1
+        assert scored.score(b"0001") == 1.0 and scored.score(b"nobody") is None
+        scored.put(b"new", 1.0)
+        assert scored.remove([b"new", b"nobody"]) == 1
+    here.end_turn()
+    here.stored.forget()
+    assert changeable(here, Set, b"set").has(b"x0001")  # it holds no more, and looks again
+    assert changeable(here, Hash, b"hash").get(b"0499") == b"0499"
+    assert changeable(here, SortedSet, b"sorted set").score(b"0499") == 499.0
+    assert changeable(here, SortedSet, b"sorted set").score(b"nobody") is None

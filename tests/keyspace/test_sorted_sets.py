@@ -288,3 +288,20 @@ def test_members_that_are_held_are_those_of_a_node_that_joins_another(keyspace: 
     keyspace.settle()
     assert len(nodes(keyspace, 0)) == 1
     assert found.members(0, 150) == [member for member in members if member not in gone]
+
+
+def test_what_it_holds_does_not_grow_while_members_come_and_go(keyspace: Keyspace) -> None:
+    """At a bound all of it is dropped, and read again."""
+    luck = random.Random(3)
+    found = zset(keyspace)
+    for number in range(2000):
+        found.put(b"%08d" % number, luck.random())
+    keyspace.settle()
+    held_bytes = found._rows.held_bytes
+    for turn in range(200):
+        for number in range(100):
+            found.put(b"%08d" % (2000 + turn * 100 + number), luck.random())
+        found.pop(100, highest=False)
+        keyspace.settle()
+    assert len(found) == 2000 == len(found._held)
+    assert held_bytes * 0.8 < found._rows.held_bytes < held_bytes * 1.2

@@ -221,6 +221,7 @@ class Order:
             above.size = _POST_BYTES
             self._top = above
             self.levels += 1
+            self._rows.held_bytes += _HELD_NODE_BYTES
             turn = 0
         else:
             above = self._above(txn, node)
@@ -255,6 +256,7 @@ class Order:
             if one.names:
                 self._forget_names(one)
         left.join(right)
+        self._rows.held_bytes -= _HELD_NODE_BYTES
         self._change(left)
         right.is_gone = True
         if right.is_stored:
@@ -307,6 +309,7 @@ class Order:
                 self._gone.append(self._key(top))
             top = self._top = self._under(txn, top, 0)
             self.levels -= 1
+            self._rows.held_bytes -= _HELD_NODE_BYTES
         changed, self._changed = self._changed, []
         records: dict[bytes, bytes | None] = dict.fromkeys(self._gone)
         self._gone = []
