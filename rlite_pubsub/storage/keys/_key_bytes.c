@@ -126,45 +126,50 @@ static PyObject *digest(PyObject *unused, PyObject *name)
 
 /* -- places */
 
-static PyObject *place(PyObject *unused, PyObject *const *args, Py_ssize_t count)
+/* 8 bytes of a score, and the member. */
+static PyObject *behind_score(uint64_t bits, PyObject *member)
 {
-    if (count != 2 || !PyFloat_Check(args[0]) || !PyBytes_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "a place has a score and a member");
-        return NULL;
-    }
-    double score = PyFloat_AS_DOUBLE(args[0]);
-    uint64_t bits;
-    if (score == 0)
-        score = 0.0; /* of the other zero, too */
-    memcpy(&bits, &score, sizeof bits);
-    bits = bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
-    PyObject *made = PyBytes_FromStringAndSize(NULL, SCORE_BYTES + PyBytes_GET_SIZE(args[1]));
+    PyObject *made = PyBytes_FromStringAndSize(NULL, SCORE_BYTES + PyBytes_GET_SIZE(member));
     if (made == NULL)
         return NULL;
     char *bytes = PyBytes_AS_STRING(made);
     for (int at = SCORE_BYTES - 1; at >= 0; at--, bits >>= 8)
         bytes[at] = bits & 0xff;
-    memcpy(bytes + SCORE_BYTES, PyBytes_AS_STRING(args[1]), PyBytes_GET_SIZE(args[1]));
+    memcpy(bytes + SCORE_BYTES, PyBytes_AS_STRING(member), PyBytes_GET_SIZE(member));
     return made;
+}
+
+/* Whether these are a score and a member; else an exception is set. */
+static int has_score(PyObject *const *args, Py_ssize_t count, double *score)
+{
+    if (count != 2 || !PyFloat_Check(args[0]) || !PyBytes_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "a score and a member are a float and bytes");
+        return 0;
+    }
+    *score = PyFloat_AS_DOUBLE(args[0]);
+    return 1;
+}
+
+static PyObject *place(PyObject *unused, PyObject *const *args, Py_ssize_t count)
+{
+    double score;
+    uint64_t bits;
+    if (!has_score(args, count, &score))
+        return NULL;
+    if (score == 0)
+        score = 0.0; /* of the other zero, too */
+    memcpy(&bits, &score, sizeof bits);
+    return behind_score(bits >> 63 ? ~bits : bits | (uint64_t)1 << 63, args[1]);
 }
 
 static PyObject *scored(PyObject *unused, PyObject *const *args, Py_ssize_t count)
 {
-    if (count != 2 || !PyFloat_Check(args[0]) || !PyBytes_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "the record of a member has a score and the member");
-        return NULL;
-    }
-    double score = PyFloat_AS_DOUBLE(args[0]);
+    double score;
     uint64_t bits;
-    memcpy(&bits, &score, sizeof bits);
-    PyObject *made = PyBytes_FromStringAndSize(NULL, SCORE_BYTES + PyBytes_GET_SIZE(args[1]));
-    if (made == NULL)
+    if (!has_score(args, count, &score))
         return NULL;
-    char *bytes = PyBytes_AS_STRING(made);
-    for (int at = SCORE_BYTES - 1; at >= 0; at--, bits >>= 8)
-        bytes[at] = bits & 0xff;
-    memcpy(bytes + SCORE_BYTES, PyBytes_AS_STRING(args[1]), PyBytes_GET_SIZE(args[1]));
-    return made;
+    memcpy(&bits, &score, sizeof bits);
+    return behind_score(bits, args[1]);
 }
 
 static PyObject *members_of(PyObject *unused, PyObject *places)
