@@ -302,17 +302,23 @@ def test_the_link_to_the_master_is_a_client_that_can_be_killed(
         theirs.stop()
 
 
+def hear_in_a_pause(master: SocketServer, there: redis.Redis, here: redis.Redis) -> int:
+    """Let the replica follow, and hear an INCR while its clients are paused; where that ends in the history."""
+    assert here.execute_command("REPLICAOF", "127.0.0.1", master.port)
+    there.set("n", 1)
+    until(lambda: has_caught_up(there, here), "the replica has caught up")
+    here.client_pause(100_000, all=False)
+    there.incr("n")
+    ends = int(there.info("replication")["master_repl_offset"])
+    until(lambda: here.info("replication")["slave_read_repl_offset"] >= ends, "the replica has heard it")
+    return ends
+
+
 def test_a_killed_link_comes_back_behind_the_transaction_and_what_it_said_is_said_again(
     master: SocketServer, replica: SocketServer
 ) -> None:
     with master.client() as there, replica.client() as here:
-        assert here.execute_command("REPLICAOF", "127.0.0.1", master.port)
-        there.set("n", 1)
-        until(lambda: has_caught_up(there, here), "the replica has caught up")
-        here.client_pause(100_000, all=False)
-        there.incr("n")
-        ends = there.info("replication")["master_repl_offset"]
-        until(lambda: here.info("replication")["slave_read_repl_offset"] >= ends, "the replica has heard it")
+        hear_in_a_pause(master, there, here)
         known = master_line(here)["laddr"]
         assert here.execute_command("CLIENT", "KILL", "TYPE", "master") == 1
         until(lambda: master_line(here).get("laddr", known) != known, "it is back, though clients are paused")
@@ -356,13 +362,7 @@ def test_another_server_of_the_store_takes_the_link(
 
 def test_what_the_master_says_in_a_pause_is_executed_behind_it(master: SocketServer, replica: SocketServer) -> None:
     with master.client() as there, replica.client() as here:
-        assert here.execute_command("REPLICAOF", "localhost", master.port)
-        there.set("n", 1)
-        until(lambda: has_caught_up(there, here), "the replica has caught up")
-        here.client_pause(100_000, all=False)
-        there.incr("n")
-        ends = there.info("replication")["master_repl_offset"]
-        until(lambda: here.info("replication")["slave_read_repl_offset"] >= ends, "the replica has heard it")
+        ends = hear_in_a_pause(master, there, here)
         assert here.info("replication")["slave_repl_offset"] < ends, "and not executed it"
         assert here.get("n") == b"1", "its clients' writes are paused, and so are the master's"
         here.client_unpause()

@@ -42,12 +42,10 @@ static PyObject *request(const unsigned char *bytes, Py_ssize_t size, Py_ssize_t
     PyObject *made = PyList_New(count);
     for (Py_ssize_t each = 0; made != NULL && each < count; each++) {
         Py_ssize_t length = *at < size && bytes[*at] == '$' ? header(bytes, size, at) : -1;
-        if (length < 0 || length + 2 > size - *at) {
-            Py_DECREF(made);
-            return NULL;
-        }
         const char *text = (const char *)bytes + *at;
-        PyObject *argument = each == 0 ? word(text, length) : PyBytes_FromStringAndSize(text, length);
+        PyObject *argument = NULL;
+        if (length >= 0 && length + 2 <= size - *at)
+            argument = each == 0 ? word(text, length) : PyBytes_FromStringAndSize(text, length);
         if (argument == NULL) {
             Py_DECREF(made);
             return NULL;

@@ -84,7 +84,7 @@ class Record:
     def erase(self, txn: Txn) -> bool:
         """Remove it from the store, except what it holds beside its record; return whether it expired there."""
         if self.is_stored:
-            key_records.delete(txn, self.place)
+            txn.delete(self.row)
             self.is_stored = False
         before, self.stored_expires_ms = self.stored_expires_ms, 0
         if before:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from math import copysign
 from struct import Struct
@@ -298,10 +298,18 @@ class SortedSet(Collection):
         if count > _MOST_AT_ONCE:
             first = self._count - 1 - start if backwards else start
             return map(self._scored, self._ranks.walk(self._content(), first, count, backwards=backwards))
+        return iter([self._scored(place) for place in self._found(self._ranks.places, start, stop, backwards)])
+
+    def _found(
+        self, read: Callable[[Txn, int, int], list[bytes]], start: int, stop: int, backwards: bool
+    ) -> list[bytes]:
+        """Return what the order says of these ranks."""
         self._mind_memory()
         first = self._count - stop if backwards else start
-        places = self._ranks.places(self._keyspace.reading(), first, count)
-        return iter([self._scored(place) for place in (reversed(places) if backwards else places)])
+        found = read(self._keyspace.reading(), first, stop - start)
+        if backwards:
+            found.reverse()
+        return found
 
     def _scored(self, place: bytes) -> Scored:
         """Return the member at this place, with its score."""
@@ -318,12 +326,7 @@ class SortedSet(Collection):
         stop = max(start, min(stop, len(self)))
         if not self.number or stop - start > _MOST_AT_ONCE:
             return [member for member, _ in self.slice(start, stop, backwards=backwards)]
-        self._mind_memory()
-        first = self._count - stop if backwards else start
-        found = self._ranks.members(self._keyspace.reading(), first, stop - start)
-        if backwards:
-            found.reverse()
-        return found
+        return self._found(self._ranks.members, start, stop, backwards)
 
     def walk(self) -> Iterator[Scored]:
         """Yield everything, in order. Change nothing meanwhile."""

@@ -84,6 +84,10 @@ class Journal:
         self.turns.append(packed)
         return True
 
+    def forget(self) -> None:
+        """Hold no turns: they are home."""
+        self.turns = []
+
     def take_back(self, number: int) -> None:
         """Make the record of this number void, and those after it: its turn has failed. Raises OSError."""
         if number >= len(self.turns):

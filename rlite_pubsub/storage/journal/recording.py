@@ -160,10 +160,7 @@ def _change(txn: Txn, rows: Rows) -> bool:
     has_changed = bool(kept)
     for key in gone:
         has_changed |= txn.delete(key)
-    if len(kept) == 1:
-        key, value = kept[0]
-        txn.put(key, value)
-    elif kept:
+    if kept:
         txn.cursor().putmulti(kept)  # side by side LMDB finds them sooner
     return has_changed
 

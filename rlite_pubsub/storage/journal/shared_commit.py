@@ -221,7 +221,7 @@ class SharedCommit:
 
     def _come_home(self) -> None:
         self.count = 0
-        self._journal.turns = []
+        self._journal.forget()
         if self._waiting:
             with self._home:
                 self._home.notify_all()

@@ -126,17 +126,13 @@ def row(place: bytes) -> bytes:
 
 
 def get(txn: Txn, place: bytes) -> KeyRecord | None:
-    value = txn.get(databases.KEYS + place)
+    value = txn.get(row(place))
     return unpack(value) if value is not None else None
 
 
 def put(txn: Txn, place: bytes, value: bytes) -> None:
     """Write a key; `value` is packed."""
-    txn.put(databases.KEYS + place, value)
-
-
-def delete(txn: Txn, place: bytes) -> None:
-    txn.delete(databases.KEYS + place)
+    txn.put(row(place), value)
 
 
 def unpack(value: bytes) -> KeyRecord:
