@@ -14,14 +14,26 @@ _MOST_WORDS = 1 << 31
 _MOST_BYTES = 1 << 30
 _LONGEST_HEAD = 64
 _LONGEST_REMARK = 1 << 16
+_WORD_COST = 64
+MOST_COST = 3 << 30
+"""About how much memory a request, or a transaction, may take. What a client may send (1 GiB) takes less, unless it is
+all words of a few letters."""
 
 
 class Broken(Exception):
     """The data is not a request."""
 
 
+TOO_LARGE = "a request, or a transaction, that takes too much memory"
+
+
 class Truncated(Exception):
     """The data ends within a request."""
+
+
+def cost_of(words: list[bytes], size: int) -> int:
+    """About how much memory a request of so many bytes takes."""
+    return size + _WORD_COST * len(words)
 
 
 class Source(Protocol):
@@ -32,8 +44,9 @@ class Source(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def read_requests(source: Source) -> Iterator[tuple[list[bytes], int]]:
-    """Each request, and how many bytes it takes, with what stands in front of it. Raises Broken, Truncated."""
+def read_requests(source: Source, most_cost: int = MOST_COST) -> Iterator[tuple[list[bytes], int]]:
+    """Each request, and how many bytes it takes, with what stands in front of it. Raises Truncated; and Broken, for one
+    that takes more memory than `most_cost`, too."""
     passed_over = 0
     while head := source.readline(_LONGEST_REMARK):
         if not head.endswith(b"\n"):
@@ -43,6 +56,7 @@ def read_requests(source: Source) -> Iterator[tuple[list[bytes], int]]:
             continue
         size = passed_over + len(head)
         words: list[bytes] = []
+        cost = 0
         for _ in range(_number(head, b"*", _MOST_WORDS)):
             line = source.readline(_LONGEST_HEAD)
             if not line.endswith(b"\n"):
@@ -54,6 +68,9 @@ def read_requests(source: Source) -> Iterator[tuple[list[bytes], int]]:
             if body[length:] != b"\r\n":
                 raise Broken("a word of a request is longer than it says")
             words.append(body[:length])
+            cost += length + _WORD_COST
+            if cost > most_cost:
+                raise Broken(TOO_LARGE)
             size += len(line) + len(body)
         yield words, size
         passed_over = 0

@@ -37,6 +37,7 @@ STREAM_DATABASE = b"repl-stream-db"
 """Of `Aux`: the database that the stream behind this file has selected."""
 _MODULE, _MODULE_2 = 6, 7
 _HEAD_BYTES = 9
+_AT_ONCE_BYTES = 1 << 20
 _HEAD = re.compile(rb"REDIS([0-9]{4})|VALKEY([0-9]{3})")
 _LATEST_OF_REDIS = 13
 _LATEST_OF_VALKEY = 80
@@ -106,12 +107,25 @@ class StreamReader(PayloadReader):
         self._left = MAX_UNPACKED_BYTES
 
     def take(self, size: int) -> bytes:
-        taken = self._read(size)
+        taken = self._read(size) if size <= _AT_ONCE_BYTES else self._take_long(size)
         if len(taken) < size:
             raise Malformed("a file that ends too early")
         self.taken += size
         self._sum.add(taken)
         return taken
+
+    def _take_long(self, size: int) -> bytes:
+        """Only what is there takes memory, whatever the file says that there is."""
+        if size > MAX_UNPACKED_BYTES:
+            raise Malformed(f"a file with a string of {size} bytes")
+        pieces: list[bytes] = []
+        while size:
+            piece = self._read(min(size, _AT_ONCE_BYTES))
+            if not piece:
+                break
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
 
     def take_sum(self) -> int:
         """Return the sum that stands behind all that was read, 0 if it is right or not given."""
@@ -123,8 +137,11 @@ class StreamReader(PayloadReader):
 # -- reading
 
 
-def read_file(reader: StreamReader, read_value: Callable[[int, PayloadReader], T]) -> Iterator[Item[T]]:
-    """Yield the contents of the file; `read_value` is called with a value's type. Raises Malformed."""
+def read_file(
+    reader: StreamReader, read_value: Callable[[int, PayloadReader], T], databases: int
+) -> Iterator[Item[T]]:
+    """Yield the contents of the file; `read_value` is called with a value's type. Keys of other databases than the
+    first so many are refused. Raises Malformed."""
     version = _read_head(reader)
     database = 0
     expires_ms, idle_s, frequency = 0, None, None
@@ -141,6 +158,8 @@ def read_file(reader: StreamReader, read_value: Callable[[int, PayloadReader], T
                 frequency = reader.byte()
             case 0xFE:
                 database = reader.length()
+                if database >= databases:
+                    raise Malformed(f"a file with keys of database {database}, and there are {databases} (databases)")
             case 0xFB:
                 yield DatabaseSizes(database, reader.length(), reader.length())
             case 0xFA:

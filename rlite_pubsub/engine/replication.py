@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 CONNECT, CONNECTING, HANDSHAKE, SYNC, CONNECTED = b"connect", b"connecting", b"handshake", b"sync", b"connected"
 """The state of the link, in ROLE's words."""
 _WHY: Final = "a replica"
+_OBEYED_WHILE_LOADING: Final = frozenset((b"replicaof", b"slaveof"))
+"""Redis waits for the file that it loads; here a load can wait for a master that never comes back."""
 _UNBLOCKED: Final = Error(
     b"UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
 )
@@ -115,7 +117,7 @@ class Replication:
             return
         if self._settings["replica-read-only"] and any(["write" in flags for flags in asked]):
             raise CommandError(errors.READ_ONLY_REPLICA)
-        if self.is_loading and "loading" not in command.flags:
+        if self.is_loading and "loading" not in command.flags and command.name not in _OBEYED_WHILE_LOADING:
             raise CommandError(errors.LOADING)
         if self.hides_stale_data and not all(["stale" in flags for flags in asked]):
             raise CommandError(errors.MASTER_DOWN)

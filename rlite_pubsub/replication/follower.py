@@ -4,7 +4,9 @@ Promises:
  - What the master says is executed in its order, and how far that is stands in the same commit: whoever goes on, after
    a cut, a kill -9 or a restart, asks for what comes behind, and leaves nothing out. Nothing is executed twice, but for
    messages, and functions that are loaded.
- - Where the master no longer has that, its keys take the place of all there are; meanwhile clients are told LOADING.
+ - Where the master no longer has that, its keys take the place of all there are, but only once its file is here and
+   proved whole: until then, and if it never is, clients see the old ones. Only while the keys are replaced are clients
+   told LOADING. Whoever is killed in that asks for a new file when it is back; REPLICAOF is obeyed at any time.
  - Nothing is passed over: what can't be executed, because the store is full, clients are paused or another process
    writes, is executed later. Where another process turns to another master, nothing more of this one's is executed.
  - CLIENT LIST shows a link that stands, and CLIENT KILL cuts it; it comes back behind the transaction that did so.
@@ -34,6 +36,7 @@ from rlite_pubsub.protocol.appended import Broken, Truncated
 from rlite_pubsub.protocol.rdb.malformed import Malformed
 from rlite_pubsub.replication.loading import Loading
 from rlite_pubsub.replication.master_link import MasterAddress, MasterLink, MasterPosition, MasterRefused
+from rlite_pubsub.replication.received_file import ReceivedFile
 from rlite_pubsub.replication.units import read_units
 from rlite_pubsub.storage.commons import replica_position, shared_settings
 from rlite_pubsub.storage.commons.replica_position import ReplicaPosition
@@ -145,6 +148,9 @@ class _MasterSession(CommandSession):
 
     def abort(self) -> None:
         """Nothing was promised to the master."""
+
+    def resume(self) -> None:
+        """What a pause held back is not done, and the link's thread has it executed."""
 
 
 _BREAKS: Final = (
@@ -321,16 +327,30 @@ class _Link:
             self._apply(link, position, is_new=has_file)
 
     def _load(self, link: MasterLink, position: MasterPosition) -> None:
-        """Replace all keys by the master's."""
-        link.begin_file()
-        self._in_turn(self._empty)
-        self._tell()
-        loading = Loading(self._engine, self._in_turn)
-        link.end_file(loading.load(link.incoming.read))
+        """Replace all keys by the master's, when its file has come and is proved whole."""
+        announced = link.begin_file()
+        with closing(ReceivedFile(Path(self._store.folder), link.incoming.read, announced)) as received:
+            loading = Loading(self._engine, self._in_turn, self._settings["databases"])
+            link.end_file(loading.prove(received.read))
+            self._replace(loading, received)
         self._session.db = loading.stream_database
         self._in_turn(lambda: self._note(position))
         self._tell()
         log.info("MASTER <-> REPLICA: %d keys have come from %s.", loading.keys, self._address)
+
+    def _replace(self, loading: Loading, received: ReceivedFile) -> None:
+        self._in_turn(self._empty)
+        try:
+            self._tell()
+            loading.load(received.again().read)
+        except _Ended:
+            log.warning(
+                "MASTER <-> REPLICA: the store has another role now, in the middle of replacing its keys: of the old "
+                "ones none are left, and of those of %s there are %d.",
+                self._address,
+                loading.keys,
+            )
+            raise
 
     def _apply(self, link: MasterLink, position: MasterPosition, *, is_new: bool) -> None:
         """Apply what the master says; the end of the link raises EOFError."""

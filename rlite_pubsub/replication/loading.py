@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 from rlite_pubsub.engine.eviction.usage import Often
 from rlite_pubsub.engine.payloads import Image, build, read_value
 from rlite_pubsub.protocol.rdb.file import STREAM_DATABASE, Aux, FunctionLibrary, Key, StreamReader, read_file
+from rlite_pubsub.storage.keys import key_records
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.engine import Engine
 
+MOST_DATABASES = key_records.MOST_DATABASES
 _AT_ONCE_KEYS = 2000
 _AT_ONCE_BYTES = 4 << 20
 
@@ -22,10 +24,13 @@ _AT_ONCE_BYTES = 4 << 20
 class Loading:
     """Loads keys into one store."""
 
-    def __init__(self, engine: Engine, turn: Callable[[Callable[[], None]], None]) -> None:
-        """`turn` does some work as a turn, and commits it."""
+    def __init__(
+        self, engine: Engine, turn: Callable[[Callable[[], None]], None], databases: int = MOST_DATABASES
+    ) -> None:
+        """`turn` does some work as a turn, and commits it. Keys of so many databases can be loaded."""
         self._engine = engine
         self._turn = turn
+        self._databases = databases
         self.keys = 0
         self.libraries = 0
         self.over = 0
@@ -34,6 +39,17 @@ class Loading:
         self.stream_database = 0
         """What the stream behind the file begins in."""
 
+    def prove(self, read: Callable[[int], bytes]) -> int:
+        """Check that a file can be loaded; how many bytes it has. Nothing is changed. Raises Malformed, FunctionError,
+        and what `read` does."""
+        reader = StreamReader(read)
+        items = read_file(reader, read_value, self._databases)
+        codes = [item.code for item in items if isinstance(item, FunctionLibrary)]
+        if codes:
+            self._begin_lua()
+            self._engine.libraries.check(codes)
+        return reader.taken
+
     def load(self, read: Callable[[int], bytes]) -> int:
         """Load a file; how many bytes it has. `read` answers this many bytes, and fewer only at the end. Raises
         Malformed, StoreError, FunctionError, and what `read` does: what came before is loaded then."""
@@ -41,7 +57,7 @@ class Loading:
         waiting: list[Key[Image]] = []
         codes: list[bytes] = []
         put = 0
-        for item in read_file(reader, read_value):
+        for item in read_file(reader, read_value, self._databases):
             if isinstance(item, FunctionLibrary):
                 codes.append(item.code)
             elif isinstance(item, Aux):
@@ -58,12 +74,15 @@ class Loading:
         if waiting:
             self._put(waiting)
         if codes:
-            from rlite_pubsub.engine.functions.functions import functions_of  # with it comes Lua
-
-            functions_of(self._engine)
+            self._begin_lua()
             self._engine.libraries.restore(codes, replace=True)
             self.libraries += len(codes)
         return reader.taken
+
+    def _begin_lua(self) -> None:
+        from rlite_pubsub.engine.functions.functions import functions_of  # with it comes Lua
+
+        functions_of(self._engine)
 
     def _put(self, waiting: list[Key[Image]]) -> None:
         engine = self._engine

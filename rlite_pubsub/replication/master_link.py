@@ -11,6 +11,7 @@ long, and Refused where it says no.
 
 from __future__ import annotations
 
+import re
 import select
 import socket
 import ssl
@@ -24,6 +25,8 @@ from rlite_pubsub.replication.secure_stream import SecureStream
 _READ_AT_ONCE = 1 << 16
 _MARK_BYTES = 40
 _LONGEST_LINE = 1 << 16
+_HISTORY = re.compile(rb"[0-9a-zA-Z]{40}")
+_OFFSET = re.compile(rb"[0-9]{1,18}")
 
 
 class MasterRefused(Exception):
@@ -149,9 +152,9 @@ class MasterLink:
         else:
             words = self.ask(b"PSYNC", known.history, b"%d" % (known.offset + 1)).split()
         match words:
-            case [b"FULLRESYNC", history, offset] if offset.isdigit():
+            case [b"FULLRESYNC", history, offset] if _is_history(history) and _OFFSET.fullmatch(offset):
                 return MasterPosition(history, int(offset)), True
-            case [b"CONTINUE", history] if known is not None:
+            case [b"CONTINUE", history] if known is not None and _is_history(history):
                 return MasterPosition(history, known.offset), False
             case [b"CONTINUE"] if known is not None:
                 return known, False
@@ -159,18 +162,19 @@ class MasterLink:
 
     # -- the file
 
-    def begin_file(self) -> None:
-        """The RDB file comes next. Raises Refused."""
+    def begin_file(self) -> int | None:
+        """The RDB file comes next; returns its size, if the master says that. Raises Refused."""
         head = self._line()
         if head[:1] == b"-":
             raise MasterRefused(head[1:].decode(errors="backslashreplace"))
         self._size, self._mark = None, b""
         if head.startswith(b"$EOF:") and len(head) == 5 + _MARK_BYTES:
             self._mark = head[5:]
-        elif head[:1] == b"$" and head[1:].isdigit():
+        elif head[:1] == b"$" and _OFFSET.fullmatch(head[1:]):
             self._size = int(head[1:])
         else:
             raise MasterRefused(f"it sends {head[:40]!r} instead of a file")
+        return self._size
 
     def end_file(self, size: int) -> None:
         """The file was read: this many bytes. Raises Refused where it does not end there."""
@@ -202,6 +206,10 @@ class MasterLink:
         """Close it; a reader in another thread meets an OSError, or the end."""
         self.cut()
         self._socket.close()
+
+
+def _is_history(word: bytes) -> bool:
+    return _HISTORY.fullmatch(word) is not None
 
 
 def _ends(connected: socket.socket | SecureStream) -> tuple[str, str]:

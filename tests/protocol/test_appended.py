@@ -7,6 +7,7 @@ import io
 import pytest
 
 from rlite_pubsub.protocol.appended import Broken, Truncated, read_requests
+from rlite_pubsub.replication.units import read_units
 
 SET = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$2\r\n\r\n\r\n"
 
@@ -34,3 +35,13 @@ def test_a_request_that_is_cut_is_said_to_be(size: int) -> None:
 def test_what_is_no_request_is_refused(data: bytes) -> None:
     with pytest.raises(Broken):
         read(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"*2147483647\r\n" + b"$1\r\na\r\n" * 9, b"*1\r\n$5\r\nMULTI\r\n" + b"*1\r\n$1\r\na\r\n" * 9],
+    ids=["a request", "a transaction"],
+)
+def test_what_no_memory_holds_is_refused_when_it_is_too_much_and_not_at_its_end(data: bytes) -> None:
+    with pytest.raises(Broken, match="too much memory"):
+        list(read_units(io.BytesIO(data), most_cost=400))

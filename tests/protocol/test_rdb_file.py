@@ -28,7 +28,7 @@ def _value(kind: int, reader: PayloadReader) -> tuple[int, bytes]:
 
 
 def read(data: bytes) -> list[Item[tuple[int, bytes]]]:
-    return list(read_file(StreamReader(io.BytesIO(data).read), _value))
+    return list(read_file(StreamReader(io.BytesIO(data).read), _value, 16))
 
 
 def written(fill: Callable[[FileWriter], None]) -> bytes:

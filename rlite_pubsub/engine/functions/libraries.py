@@ -88,11 +88,16 @@ class Libraries:
         """Remove all libraries. Raises StoreError."""
         self._put(Catalogue(), {}, only=True)
 
+    def check(self, codes: Iterable[bytes]) -> Catalogue:
+        """Return libraries of these codes; nothing is changed. Raises FunctionError."""
+        checked = Catalogue()
+        for code in codes:
+            checked.create(code, self._register_again)
+        return checked
+
     def restore(self, codes: Iterable[bytes], *, replace: bool = False, only: bool = False) -> None:
         """Add libraries of these codes; with `only`, remove all others. Raises FunctionError, StoreError."""
-        restored = Catalogue()
-        for code in codes:
-            restored.create(code, self._register_again)
+        restored = self.check(codes)
         packed = {library.name: library.code for library in restored.libraries.values()}
         if only:
             self._put(restored, packed, only=True)

@@ -12,7 +12,7 @@ from zlib import crc32
 
 from rlite_pubsub.build import is_compiled
 from rlite_pubsub.engine.engine import REDIS_VERSION, Engine
-from rlite_pubsub.engine.replication import CONNECTED
+from rlite_pubsub.engine.replication import CONNECTED, SYNC
 from rlite_pubsub.engine.settings.commons import SHARED
 from rlite_pubsub.engine.stats import info_backup
 from rlite_pubsub.engine.stats.process import human, private_bytes, system_bytes
@@ -97,7 +97,7 @@ def _of_replica(engine: Engine) -> Fields:
     yield "master_port", port
     yield "master_link_status", "up" if is_up else "down"
     yield "master_last_io_seconds_ago", int(engine.stopwatch() - replication.heard_at) if is_up else -1
-    yield "master_sync_in_progress", int(replication.is_loading)
+    yield "master_sync_in_progress", int(replication.is_loading or replication.link == SYNC)
     yield "slave_read_repl_offset", replication.read_offset
     yield "slave_repl_offset", replication.offset
     if not is_up:

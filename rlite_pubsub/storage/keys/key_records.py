@@ -33,6 +33,7 @@ NUMBERED: Final = frozenset((TOPIC, LIST, SET, HASH, SORTED_SET))
 
 DIGEST_BYTES: Final = key_bytes.DIGEST_BYTES
 _digest: Final = key_bytes.digest
+MOST_DATABASES: Final = 1 << 16
 _DATABASE: Final = Struct(">H")
 _SPACE: Final = Struct(">I")
 _SPACE_RECORD: Final = Struct(">IQQ")
