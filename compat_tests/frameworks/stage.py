@@ -21,6 +21,8 @@ from compat_tests.servers import REDIS_SERVER
 
 PROGRAMS = Path(__file__).parent / "programs"
 BIN = Path(sys.executable).parent
+_TYPE_REFUSED = " object expected; got "
+"""What compiled code says to an argument of another type than it declares. A framework logs it, and goes on."""
 
 
 class Server:
@@ -186,3 +188,5 @@ class Stage:
     def end(self) -> None:
         for program in self._programs:
             program.kill()
+        refused = [program.name for program in self._programs if _TYPE_REFUSED in program.printed()]
+        assert not refused, f"{refused} passed what compiled code does not take\n{self.told()}"

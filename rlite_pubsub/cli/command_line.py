@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 from rlite_pubsub.cli.parser import CommandParser, meant, refusal
@@ -140,7 +141,10 @@ def _hide_passwords(words: list[str]) -> None:
 
 def _print_version() -> int:
     from rlite_pubsub import __version__
-    from rlite_pubsub.build import is_compiled
+    from rlite_pubsub.build import shadowing, state
 
-    print(f"{PROGRAM} {__version__} (speaks Redis 7.0.15, {'compiled' if is_compiled() else 'pure Python'})")
+    print(f"{PROGRAM} {__version__} (speaks Redis 7.0.15, {state()})")
+    other = shadowing(Path())
+    if other is not None:
+        print(f"Python that you start in this folder imports another package: {other}")
     return 0

@@ -75,6 +75,7 @@ class Line:
         host.close()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ThreadLine(Line):
     """A line whose reader is a thread, which may wait."""
 

@@ -142,7 +142,7 @@ class Transport(over_redis.Transport):
         cycle.loop = loop
         if cycle.look_timer is not None:
             cycle.look_timer.cancel()
-        cycle.look_timer = loop.call_repeatedly(LOOK_SECONDS, cycle.look, (True,))
+        cycle.look_timer = loop.call_repeatedly(LOOK_SECONDS, cycle.look, True)
 
 
 TRANSPORT_ALIASES[SCHEME] = f"{__name__}:{Transport.__name__}"

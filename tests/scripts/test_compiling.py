@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from class_tree import Class, ClassTree, modules_below
 
 ROOT = Path(__file__).parents[2]
 SETUP = ROOT / "setup.py"
@@ -98,8 +99,50 @@ def test_constants_of_what_is_compiled_are_final() -> None:
         assert set(plain) <= of_a_test, plain
 
 
-def test_what_tells_whether_it_is_compiled_is_compiled() -> None:
-    assert "rlite_pubsub.build" in table()
+MARK = "mypyc_attr(allow_interpreted_subclasses=True)"
+
+
+def unmarked(compiled: set[str], modules: dict[str, Path]) -> list[str]:
+    """Each class of these compiled modules that has a subclass in another one, and no mark that allows it: an instance
+    of the subclass can't be made. Classes that mypyc leaves as they are (it says which) need none."""
+    tree = ClassTree(modules)
+    native = {one.full_name: one for one in tree.classes if one.module in compiled and _is_native(one)}
+    return [
+        f"{one.full_name} (line {one.line}) inherits from {base}, which has no @{MARK}"
+        for one in tree.classes
+        if one.module not in compiled
+        for base in one.bases
+        if base in native and MARK not in native[base].decorators
+    ]
+
+
+def _is_native(one: Class) -> bool:
+    supported = ("trait", "dataclass", "final", "mypyc_attr")
+    is_decorated = any(name.partition("(")[0].rpartition(".")[2] not in supported for name in one.decorators)
+    others = ("Protocol", "NamedTuple", "TypedDict", "Enum", "IntEnum", "Flag", "IntFlag", "StrEnum")
+    return not is_decorated and not any(base.rpartition(".")[2] in others for base in one.bases)
+
+
+def test_compiled_class_with_a_subclass_outside_is_marked() -> None:
+    modules = modules_below(ROOT, "rlite_pubsub", "pyspark_rlite.py", "contrib", "tests", "compat_tests")
+    assert unmarked(set(table()), modules) == []
+
+
+def test_compiled_class_without_its_mark_is_found_through_whatever_hands_it_on(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/__init__.py").write_text("from a.hot import Hot as Warm, Marked, Told\n")
+    marked = f"from mypy_extensions import mypyc_attr\n@{MARK}\nclass Marked: pass\n"
+    (tmp_path / "a/hot.py").write_text(marked + "class Hot: pass\nclass Told(Protocol): pass\nclass Own(Hot): pass\n")
+    (tmp_path / "a/cold.py").write_text(
+        "import a\nfrom . import Warm\nfrom .hot import Hot\n"
+        "class One(a.Warm): pass\nclass Two(Warm[int]): pass\nclass Three(Two, Hot): pass\n"
+        "class Four(a.Marked): pass\nclass Five(a.Told): pass\n"
+        "def inside():\n    class Six(Hot): pass\n"
+    )
+
+    found = unmarked({"a.hot"}, modules_below(tmp_path, "a"))
+
+    assert [line.partition(" ")[0] for line in found] == ["a.cold.One", "a.cold.Two", "a.cold.Three", "a.cold.Six"]
 
 
 def test_nothing_compiled_stands_in_the_tree_and_hides_its_source() -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.build import is_compiled
+from rlite_pubsub.build import state
 from rlite_pubsub.server.addresses import http_urls, redis_urls
 from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.version import __version__
@@ -26,8 +26,7 @@ _DURABILITY = {
 def banner(node: Node) -> Iterator[str]:
     """Yield a line for each."""
     settings = node.settings
-    built = "compiled" if is_compiled() else "pure Python"
-    yield f"rlite-pubsub {__version__}, {built}, Python {sys.version.partition(' ')[0]}; speaks Redis 7.0.15"
+    yield f"rlite-pubsub {__version__}, {state()}, Python {sys.version.partition(' ')[0]}; speaks Redis 7.0.15"
     yield f"Store: {node.store.folder.absolute()}, {_size(node)}"
     yield f"Retention: {'; '.join(_limits(settings))}"
     policy = settings["appendfsync"].decode()
