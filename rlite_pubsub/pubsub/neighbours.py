@@ -7,7 +7,7 @@ confirmed before a publish was sent is seen by it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from rlite_pubsub.pubsub.kinds import CHANNELS, Kind
@@ -60,18 +60,27 @@ class Neighbours:
         self._any_process = False
         self.least_bytes = allowances.DEFAULT.least_bytes  # no mailbox that holds less is at a limit
         self._cut: frozenset[int] = frozenset()  # who is cut off, and gets nothing until it reads
+        self._on_processes: list[Callable[[Collection[int]], None]] = []
 
     @property
     def own(self) -> int | None:
         """Our subscriber id; None before we are one."""
         return self._own()
 
+    def call_with_processes(self, those_there: Callable[[Collection[int]], None]) -> None:
+        """Call this with the ids of all processes that are there, our own among them, after each look: what is
+        remembered of any other one goes."""
+        self._on_processes.append(those_there)
+
     def refresh(self) -> None:
         """See who is there. Raises StoreError."""
         seen, patterns_seen = self.hint[0], self.hint[1]
         fresh_patterns = patterns_seen != self._patterns_seen or not self._any_process
         look = self._live.read(lambda txn: self._found(txn, fresh_patterns))
-        self.version, self._any_process, self.least_bytes, self._cut, patterns = look
+        self.version, processes, self.least_bytes, self._cut, patterns = look
+        self._any_process = bool(processes - {self._own()})
+        for those_there in self._on_processes:
+            those_there(processes)
         if patterns is not None:
             self._index(patterns)
         self.durable.refresh()
@@ -116,12 +125,13 @@ class Neighbours:
 
     def _found(
         self, txn: Txn, fresh_patterns: bool
-    ) -> tuple[int, bool, int, frozenset[int], list[Receiver] | None]:
+    ) -> tuple[int, set[int], int, frozenset[int], list[Receiver] | None]:
         version = routes_version(txn)
-        if not subscribers.records(txn).keys() - {self._own()}:
-            return version, False, self.least_bytes, frozenset(), []
+        processes = subscribers.ids(txn)
+        if not processes - {self._own()}:
+            return version, processes, self.least_bytes, frozenset(), []
         patterns = receivers.receivers(txn, receivers.PATTERNS) if fresh_patterns else None
-        return version, True, allowances.least_bytes(txn), overflows.cut_off(txn), patterns
+        return version, processes, allowances.least_bytes(txn), overflows.cut_off(txn), patterns
 
     def _holders(self, txn: Txn, kind: Kind, name: bytes) -> Receivers:
         own = self._own()

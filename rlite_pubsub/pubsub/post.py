@@ -132,6 +132,12 @@ class Post:
         self.rung = 0  # bells rung
         self.sent = 0  # messages put into other processes' mailboxes
         self.received = 0  # messages taken out of ours
+        neighbours.call_with_processes(self._forget_others)
+
+    def _forget_others(self, processes: Collection[int]) -> None:
+        """What is remembered of a process goes with it."""
+        self._ringer.keep_only(processes)
+        self._rung_ns = {one: at_ns for one, at_ns in self._rung_ns.items() if one in processes}
 
     def allow(self, allowance: Allowance) -> None:
         """Set how much may wait in our mailbox, and for each session: messages are not handed on in one piece that is

@@ -40,6 +40,8 @@ def reap(store: Store, subscriber: int) -> bool:
 
     Raises StoreError; what is left then is found by the next reaper.
     """
+    if not _is_traced(store, subscriber):
+        return False  # it has left, or another has reaped it: a process that suspects it late changes nothing
     probe = liveness.probe(store.subscribers_folder, subscriber, create=True)
     if probe.lock is None:
         return False  # it lives, or nobody knows: there is no proof
@@ -96,6 +98,20 @@ def _traces(store: Store) -> set[int]:
     found = {int(match[1], 16) for name in files if (match := _FILE.fullmatch(name))}
     return found | store.live.read(
         lambda txn: {*subscribers.records(txn), *subscriptions.subscribers(txn), *mailboxes.owners(txn)}
+    )
+
+
+def _is_traced(store: Store, subscriber: int) -> bool:
+    """Return whether the store or its folder shows anything of a subscriber, alive or not."""
+    folder = store.subscribers_folder
+    if liveness.lock_path(folder, subscriber).exists() or doorbell.doorbell_path(folder, subscriber).exists():
+        return True
+    return store.live.read(
+        lambda txn: (
+            subscribers.get(txn, subscriber) is not None
+            or bool(subscriptions.held(txn, subscriber, 1))
+            or bool(mailboxes.mailboxes_of(txn, subscriber))
+        )
     )
 
 

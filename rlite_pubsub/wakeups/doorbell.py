@@ -16,7 +16,7 @@ import os
 import select
 import stat
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from rlite_pubsub import permissions
@@ -136,11 +136,27 @@ class Ringer:
             return found
 
     def unheard(self) -> list[int]:
-        """Return whose open bells nobody hears any more: a hint, as GONE is. It looks once at all of them; none is
-        rung."""
+        """Return whose open bells nobody hears any more, each once: a hint, as GONE is. It looks once at all of them;
+        none is rung, and those that it returns are let go."""
         with self._lock:
             found = {descriptor for descriptor, _ in self._poll.poll(0)}
-            return [one for one, descriptor in self._open.items() if descriptor in found] if found else []
+            if not found:
+                return []
+            unheard = [one for one, descriptor in self._open.items() if descriptor in found]
+            for subscriber in unheard:
+                self._drop(subscriber)
+            return unheard
+
+    def keep_only(self, subscribers: Collection[int]) -> None:
+        """Let go of the bells of all others: they have left."""
+        with self._lock:
+            for subscriber in [one for one in self._open if one not in subscribers]:
+                self._drop(subscriber)
+
+    @property
+    def open_bells(self) -> int:
+        """How many it keeps open."""
+        return len(self._open)
 
     def close(self) -> None:
         with self._lock:

@@ -117,6 +117,17 @@ def test_a_named_one_is_reaped_only_if_it_is_dead(store: Store, join: Callable[[
     assert traces(store) == []
 
 
+def test_a_process_that_suspects_one_that_another_has_reaped_changes_nothing(
+    store: Store, join: Callable[[], Other]
+) -> None:
+    other = join()
+    other.kill()
+    assert reap(store, other.id)
+    before = os.stat(store.subscribers_folder).st_mtime_ns
+    assert not reap(store, other.id)
+    assert (os.stat(store.subscribers_folder).st_mtime_ns, traces(store)) == (before, [])
+
+
 @pytest.mark.parametrize("step", ["reap-locked", "erase-slice", "reap-erased", "reap-bell-down"])
 def test_a_reaper_killed_at_any_step_leaves_the_rest_to_the_next(
     store: Store, join: Callable[[], Other], step: str

@@ -149,3 +149,19 @@ def test_a_forked_child_does_not_hold_its_parents_bell(tmp_path: Path) -> None:
         for descriptor in (ready_read, ready_write, release_read, release_write):
             os.close(descriptor)
         os.waitpid(child, 0)
+
+
+def test_an_unheard_bell_is_reported_once_and_let_go(tmp_path: Path, bell: Doorbell, ringer: Ringer) -> None:
+    ringer.open([1])
+    before = open_descriptors()
+    bell.close()
+    assert (ringer.unheard(), ringer.unheard(), ringer.open_bells) == ([1], [], 0)
+    assert open_descriptors() == before - 2
+
+
+def test_bells_of_those_who_have_left_are_let_go(tmp_path: Path, bell: Doorbell, ringer: Ringer) -> None:
+    other = Doorbell.hang(tmp_path, 2)
+    assert (ringer.ring(1), ringer.ring(2)) == (Ring.RUNG, Ring.RUNG)
+    ringer.keep_only({2, 3})
+    assert (ringer.open_bells, ringer.ring(2)) == (1, Ring.RUNG)
+    other.close()

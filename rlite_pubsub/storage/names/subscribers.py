@@ -49,6 +49,11 @@ def records(txn: Txn) -> dict[int, SubscriberRecord]:
     return {_KEY.unpack(key)[1]: _unpack(value) for key, value in databases.items(txn, databases.SUBSCRIBERS)}
 
 
+def ids(txn: Txn) -> set[int]:
+    """Return the ids of all of them."""
+    return {_KEY.unpack(key)[1] for key, _ in databases.items(txn, databases.SUBSCRIBERS)}
+
+
 def _unpack(value: bytes) -> SubscriberRecord:
     pid, kind, joined_ms, process_start = _RECORD.unpack(value)
     return SubscriberRecord(pid, _KINDS[kind], joined_ms, process_start)
