@@ -142,6 +142,7 @@ rlite_pubsub.protocol._cut
 rlite_pubsub.engine.scripts._crossing
 rlite_pubsub.server._wires
 rlite_pubsub.storage.keys._key_bytes
+rlite_pubsub.storage.window._window
 """.split()
 """What is C in itself, and for Linux only; a pure package does without (encoder.py, batch.py, crossing.py, wires.py and
 key_bytes.py beside them)."""
