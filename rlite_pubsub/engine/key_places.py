@@ -18,8 +18,11 @@ def keys_of(command: Command, args: list[bytes]) -> list[tuple[bytes, KeySpec]] 
     return None if places is None else [(args[place], spec) for place, spec in places]
 
 
-def key_places(command: Command, args: list[bytes]) -> list[tuple[int, KeySpec]] | None:
-    """Like `keys_of`, with the keys' places in the request."""
+def key_places(
+    command: Command, args: list[bytes], *, without_optional: bool = False
+) -> list[tuple[int, KeySpec]] | None:
+    """Like `keys_of`, with the keys' places in the request. `without_optional`: a spec that begins behind the last
+    argument finds nothing, where COMMAND GETKEYS, as Redis has it, refuses the request: PFMERGE without sources."""
     if command.find_keys is not None:
         return command.find_keys(args)
     found: list[tuple[int, KeySpec]] = []
@@ -27,7 +30,7 @@ def key_places(command: Command, args: list[bytes]) -> list[tuple[int, KeySpec]]
         if "NOT_KEY" in spec.flags:
             continue
         begin = _begin(spec, args)
-        if begin is None:
+        if begin is None or (without_optional and begin >= len(args)):
             continue
         positions = _positions(spec, begin, args)
         if not positions or positions[-1] >= len(args) or "INCOMPLETE" in spec.flags:

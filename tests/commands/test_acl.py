@@ -222,6 +222,25 @@ def test_no_word_of_a_request_hides_a_key(house: House, words: str) -> None:
     assert alice.do(*words.split()) == NO_KEY
 
 
+def test_pfmerge_without_sources_needs_the_right_to_its_key(house: House) -> None:
+    alice = user(house, "~a", "+pfmerge")
+    assert alice.do("PFMERGE", "a") == OK
+    assert alice.do("PFMERGE", "b") == NO_KEY
+
+
+def test_queues_are_listed_for_whoever_may_read_them(house: House, session: RecordedSession) -> None:
+    session.do("QUEUE.CREATE", "a")
+    session.do("QUEUE.CREATE", "b")
+    assert user(house, "~a", "+queue.list").do("QUEUE.LIST") == b"*1\r\n" + bulk(b"a")
+    assert user(house, "~a", "%W~b", "+queue.list").do("QUEUE.LIST") == b"*1\r\n" + bulk(b"a")
+    assert session.do("QUEUE.LIST") == b"*2\r\n" + bulk(b"a") + bulk(b"b")
+
+
+def test_no_user_of_pubsub_alone_starts_a_process_of_links(house: House) -> None:
+    alice = user(house, "allchannels", "+@pubsub")
+    assert alice.do("LINK", "JOIN") == no_command(b"link|join")
+
+
 def test_a_durable_subscriber_is_a_channel_of_its_name(house: House) -> None:
     alice = user(house, "&durable:alice", "&news", "+@all")
     for words in ("ATTACH", "DETACH", "DELETE", "INFO"):

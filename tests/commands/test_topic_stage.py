@@ -227,3 +227,46 @@ def test_sync_answers_once_it_is_on_the_disk(client: Client) -> None:
 @pytest.mark.parametrize("rest", [["0"], ["0", "7"], ["0", "7", "x"], ["FORGET"], ["FORGET", "x"], ["-1", "7", "1"]])
 def test_a_commit_that_makes_no_sense_is_refused(client: Client, rest: list[str]) -> None:
     assert isinstance(client.do("TOPIC.COMMIT", "app", 0, *rest), hiredis.ReplyError)
+
+
+# -- whose an application is
+
+
+def as_user(house: House, name: str, *rules: str) -> Client:
+    admin, client = house.session(), Client(house)
+    assert admin.do("ACL", "SETUSER", name, "reset", "on", "nopass", *rules) == b"+OK\r\n"
+    assert client.do("AUTH", name, "") in ("OK", b"OK")
+    return client
+
+
+def test_nobody_commits_voids_or_deletes_what_another_user_has_staged(client: Client) -> None:
+    other = as_user(client.house, "other", "+@stream", "+@write", "~mall:*")
+    client.stage(7, 0, rows(1))
+    assert str(other.do("TOPIC.COMMIT", "app", 7, 0, 7, 1)).startswith("NOSTAGE")
+    assert other.stage(7, 0, rows(2), topic="mall:t") == 1
+    assert other.do("TOPIC.UNSTAGE", "app", 9) == 2
+    assert other.do("TOPIC.COMMIT", "app", 2**63 - 1) == 1
+    client.stage(8, 0, [])  # sweeps what is done
+    assert client.do("TOPIC.COMMIT", "app", 7, 0, 7, 1) == 1
+    assert values(client) == [b"1"]
+
+
+@pytest.mark.parametrize("name", ["app", "other\0app", "default\0app"])
+def test_no_name_of_an_application_is_that_of_another_users(client: Client, name: str) -> None:
+    other = as_user(client.house, "other", "allcommands", "allkeys")
+    assert other.do("TOPIC.COMMIT", "app", 9) == 1
+    assert client.do("TOPIC.COMMIT", name, 5) == 1
+    assert client.do("TOPIC.COMMIT", name, 5) == 0
+    assert other.do("TOPIC.COMMIT", "app", 10) == 1
+
+
+def test_a_commit_needs_the_right_to_write_to_every_topic_of_the_batch_when_it_is_made(client: Client) -> None:
+    other = as_user(client.house, "other", "+@write", "~a", "~b")
+    other.stage(0, 0, rows(1), topic="a")
+    other.stage(0, 0, rows(2), piece=1, topic="b")
+    client.do("ACL", "SETUSER", "other", "resetkeys", "~a", "%R~b")
+    assert str(other.do("TOPIC.COMMIT", "app", 0, 0, 7, 2)).startswith("NOPERM")
+    assert client.do("EXISTS", "a", "b") == 0
+    assert client.do("ACL", "LOG")[0][b"object"] == b"b"
+    client.do("ACL", "SETUSER", "other", "~b")
+    assert other.do("TOPIC.COMMIT", "app", 0, 0, 7, 2) == 1

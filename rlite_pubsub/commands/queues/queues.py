@@ -6,6 +6,7 @@ stays: others have their own places, and retention alone removes anything.
 
 from __future__ import annotations
 
+from rlite_pubsub.engine.access.permission import readable
 from rlite_pubsub.engine.arguments.help import usage
 from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of, topic_for_change
 from rlite_pubsub.engine.arguments.queue_lookup import no_queue, queue_for_change
@@ -70,6 +71,7 @@ def queue_create(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def queue_list(session: CommandSession, args: list[bytes]) -> Reply:
+    """Of the database's queues, those that the user may read."""
     if len(args) > 2:
         raise CommandError(SYNTAX)
     if len(args) == 2:
@@ -78,7 +80,7 @@ def queue_list(session: CommandSession, args: list[bytes]) -> Reply:
             raise no_queue(args[1])
         return [_shown(subscriber) for subscriber in all_groups(queue)]
     keyspace = keyspace_of(session)
-    names = [name for name, type_ in keyspace.databases.walk(session.db) if type_ == TOPIC]
+    names = readable(session.limits, [name for name, type_ in keyspace.databases.walk(session.db) if type_ == TOPIC])
     found = [record for record in (keyspace.find(session.db, name) for name in names) if isinstance(record, Topic)]
     return sorted(queue.name for queue in found if queue.is_queue)
 

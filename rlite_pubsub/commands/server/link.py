@@ -216,7 +216,7 @@ def _bytes(text: str) -> bytes:
 @command(
     "link|join",
     arity=2,
-    flags="pubsub noscript loading stale fast",
+    flags="admin noscript loading stale fast",
     group="server",
     since=_SINCE,
     summary="Internal command used by linked stores",

@@ -6,6 +6,10 @@ batch, in the order that it says, and notes (application, batch) in the same tra
 does nothing, and one that did not come to its end has done nothing. What it cannot find is an error, never silence.
 TOPIC.SYNC answers once all that was committed before it is on the disk, whatever appendfsync says.
 
+An application belongs to the user who stages under its name: what another user stages, commits or removes under the
+same name is another application. TOPIC.COMMIT names no topics, so it looks at what was staged: its user needs the right
+to write to each of those topics at that moment, too.
+
 A commit of many rows is made beside a server's loop (engine/waits/write_beside.py): a thread writes, what else writes
 waits in line for it, and all else goes on. In a transaction or a script, and in a program, it is made at once.
 """
@@ -15,6 +19,8 @@ from __future__ import annotations
 from functools import partial
 from itertools import pairwise
 
+from rlite_pubsub.engine.access.permission import check_found
+from rlite_pubsub.engine.access.users import DEFAULT
 from rlite_pubsub.engine.arguments.integers import INT_MAX, LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import keyspace_of
 from rlite_pubsub.engine.session import CommandSession
@@ -40,6 +46,8 @@ ROWS_AT_ONCE = 5000
 """How many rows are appended by the loop itself, in less time than a thread is worth."""
 _PARSED_AT_ONCE = 256 * 1024
 _ATTEMPT_MAX = 2**64 - 1
+_OF = b"\0"
+"""Stands in no user's name."""
 _BATCH = (Arg("application"), Arg("batch", "integer"))
 _WRITER = (Arg("partition", "integer"), Arg("attempt", "integer"))
 
@@ -67,7 +75,7 @@ _WRITER = (Arg("partition", "integer"), Arg("attempt", "integer"))
 def topic_stage(session: CommandSession, args: list[bytes]) -> Reply:
     """Stage rows; answer how many. `rows`: the arrays of their fields and values, in wire format, one after the other;
     `ids`: their ids, 16 bytes each as the store packs them. The same piece again replaces the one before."""
-    writer = Writer(args[1], _number(args[2]), _number(args[3], INT_MAX), _attempt(args[4]))
+    writer = Writer(_application(session, args[1]), _number(args[2]), _number(args[3], INT_MAX), _attempt(args[4]))
     number, name, count = _number(args[5], INT_MAX), args[6], _number(args[7])
     bodies = _bodies(args[8])
     if len(bodies) != count:
@@ -159,7 +167,7 @@ def topic_commit(session: CommandSession, args: list[bytes]) -> Reply:
     """Answer 1, or 0 if this batch, or a later one, of the application was committed before. In the order of the
     writers, each of whom must have staged as many rows as are said here. FORGET: nobody asks for this application after
     so long."""
-    application, batch = args[1], _number(args[2])
+    application, batch = _application(session, args[1]), _number(args[2])
     rest, forget_ms = args[3:], 0
     if rest and rest[0].upper() == b"FORGET" and len(rest) > 1:
         forget_ms, rest = _number(rest[1]), rest[2:]
@@ -171,6 +179,8 @@ def topic_commit(session: CommandSession, args: list[bytes]) -> Reply:
     ]
     engine = session.engine
     order = Batch(application, batch, forget_ms, session.db, writers)
+    if session.limits is not None:
+        check_found(session, session.limits, args, staged.topics(engine.keyspace, order))
     append = partial(staged.append, batch=order, limits=engine.node_limits)
     rows = sum([rows for _, rows in writers])
     if rows > ROWS_AT_ONCE and not session.deny_blocking and not staged.is_ephemeral(engine.keyspace, order):
@@ -193,7 +203,16 @@ def topic_commit(session: CommandSession, args: list[bytes]) -> Reply:
 )
 def topic_unstage(session: CommandSession, args: list[bytes]) -> Reply:
     """Remove staged records; answer how many were removed: 0 once nothing is left."""
-    return stages.drop(keyspace_of(session).writing(), args[1], _number(args[2]), REMOVED_AT_ONCE)
+    application, batch = _application(session, args[1]), _number(args[2])
+    return stages.drop(keyspace_of(session).writing(), application, batch, REMOVED_AT_ONCE)
+
+
+def _application(session: CommandSession, name: bytes) -> bytes:
+    """Return the name under which the store knows this user's application. The default user's has its own name, as long
+    as no other user's could be the same."""
+    if session.user == DEFAULT and _OF not in name:
+        return name
+    return session.user + _OF + name
 
 
 @command(

@@ -9,7 +9,7 @@ channel `durable:NAME`, as in the client name that attaches to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.durable.attaching import CLIENT_NAME
@@ -18,7 +18,7 @@ from rlite_pubsub.engine.access.selector import READ, WRITE, Selector
 from rlite_pubsub.engine.arguments.stream_arguments import reading
 from rlite_pubsub.engine.client_line import client_line
 from rlite_pubsub.engine.key_places import key_places
-from rlite_pubsub.engine.table import Command, KeySpec
+from rlite_pubsub.engine.table import TABLE, Command, KeySpec
 from rlite_pubsub.protocol.errors import CommandError
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def keys_named(command: Command, args: list[bytes]) -> Iterator[Named]:
     if name in (b"xread", b"xreadgroup"):
         yield from _streams_read(command, args)
         return
-    for place, spec in key_places(command, args) or ():
+    for place, spec in key_places(command, args, without_optional=True) or ():
         yield Named(place, args[place], _mode(spec))
     if name == b"topic.group":
         for place in range(3, len(args) - 1, 2):
@@ -170,6 +170,24 @@ def check_queued(session: CommandSession, user: User, command: Command, args: li
         return None
     note(session, refusal, args, b"multi")
     return _RULES_CHANGED % _REASONS_IN_TRANSACTION[refusal.reason]
+
+
+def check_found(session: CommandSession, user: User, args: list[bytes], keys: Iterable[bytes]) -> None:
+    """Check that the user may write to keys that the request does not name and its command has found, and log a denial:
+    a single selector must allow them with the command. Raises CommandError."""
+    command = TABLE.resolve(args)
+    found = [Named(0, key, WRITE) for key in sorted(keys)]
+    refusals = [_refusal(selector, command, args, found) for selector in user.all_selectors]
+    missing = [refusal for refusal in refusals if refusal is not None]
+    if len(missing) == len(refusals):
+        raise refuse(session, max(missing, key=lambda each: _RANKS[each.reason]), args)
+
+
+def readable(user: User | None, names: Iterable[bytes]) -> list[bytes]:
+    """Return those of these keys that a user may read; all for one who may do everything."""
+    if user is None:
+        return list(names)
+    return [name for name in names if any(selector.allows_key(name, READ) for selector in user.all_selectors)]
 
 
 def refuse(session: CommandSession, refusal: MissingRight, args: list[bytes]) -> CommandError:

@@ -47,11 +47,15 @@ class _Step(NamedTuple):
     first: Id
 
 
+def topics(keyspace: Keyspace, batch: Batch) -> set[bytes]:
+    """Return the topics that it is for. Raises StoreError."""
+    txn = keyspace.settle()
+    return {piece.topic for writer, _ in batch.writers for _, piece in stages.pieces(txn, writer)}
+
+
 def is_ephemeral(keyspace: Keyspace, batch: Batch) -> bool:
     """Return whether any of it is for a topic in this process's memory. Raises StoreError."""
-    txn = keyspace.settle()
-    pieces = [piece for writer, _ in batch.writers for _, piece in stages.pieces(txn, writer)]
-    return any(piece.topic.endswith(EPHEMERAL) for piece in pieces)
+    return any(topic.endswith(EPHEMERAL) for topic in topics(keyspace, batch))
 
 
 def append(keyspace: Keyspace, batch: Batch, limits: NodeLimits) -> int:
