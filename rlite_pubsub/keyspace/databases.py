@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from heapq import merge
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.storage.keys import key_records
+from rlite_pubsub.storage.keys import digests, key_records
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.part import Part
@@ -57,23 +57,25 @@ class Databases:
         """Do a step of SCAN: return the next cursor, 0 at the end, and (name, type) of about `count` keys; apart from
         them the names of expired ones, for the caller to look up and so remove.
 
-        A cursor is the first half of a digest, so a key that stays is seen whatever else changes.
+        A cursor is a place among digests (storage/keys/digests.py), so a key that stays is seen whatever else changes.
         """
         now_ms = self._parts[0].clock_ms()
         found: list[tuple[bytes, int]] = []
         over: list[bytes] = []
-        next_cursor = steps = 0
-        for digest, type_, expires_ms, name in self._walk(database, cursor.to_bytes(8, "big")):
+        steps = 0
+        last = b""
+        for digest, type_, expires_ms, name in self._walk(database, digests.start_of(cursor)):
+            if steps >= count:
+                following = digests.cursor_between(last, digest, self.size(database), steps - count)
+                if following:
+                    return following, found, over
             steps += 1
-            place = int.from_bytes(digest[:8], "big")
-            if steps > count and place > cursor:
-                next_cursor = place
-                break
+            last = digest
             if not expires_ms or expires_ms > now_ms:
                 found.append((name, type_))
             else:
                 over.append(name)
-        return next_cursor, found, over
+        return 0, found, over
 
     def random(self, database: int) -> tuple[bytes | None, list[bytes]]:
         """Return the name of a random key, and apart from it the names of some expired ones, as for `scan`."""

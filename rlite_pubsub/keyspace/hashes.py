@@ -323,7 +323,7 @@ class Hash(Collection):
         if not self.number:
             return 0, list(self.fields())
         prefix = fields.prefix(self.number)
-        next_cursor, found = digests.page(self._content(), prefix, cursor, count)
+        next_cursor, found = digests.page(self._content(), prefix, cursor, count, len(self))
         now_ms = self._keyspace.clock_ms()
         return next_cursor, [field for field in map(fields.unpack, found) if not 0 < field.due_ms <= now_ms]
 

@@ -170,7 +170,7 @@ class Set(Collection):
         """Do a step of SSCAN: return the next cursor, 0 at the end, and about `count` members; all of a small one."""
         if not self.number:
             return 0, list(self.members())
-        return digests.page(self._content(), members.prefix(self.number), cursor, count)
+        return digests.page(self._content(), members.prefix(self.number), cursor, count, len(self))
 
     def any(self) -> bytes:
         """Return a random member, each with the same chance."""

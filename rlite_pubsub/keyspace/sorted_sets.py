@@ -336,7 +336,7 @@ class SortedSet(Collection):
         """Do a step of ZSCAN: return the next cursor, 0 at the end, and about `count` members; all of a small one."""
         if not self.number:
             return 0, list(self.walk())
-        next_cursor, found = digests.page(self._content(), scores.prefix(self.number), cursor, count)
+        next_cursor, found = digests.page(self._content(), scores.prefix(self.number), cursor, count, len(self))
         return next_cursor, [scores.unpack(value) for value in found]
 
     def any(self, count: int) -> list[Scored]:

@@ -118,6 +118,41 @@ def test_scan_sees_every_key_that_is_there_all_the_time(session: RecordedSession
     assert step >= 20
 
 
+LOOPS_OVER_NUMBERS = """
+local cursor, seen, steps = 0, 0, 0
+repeat
+  local reply = redis.call(ARGV[1], unpack(ARGV[2] == '' and {cursor} or {ARGV[2], cursor}))
+  cursor, seen, steps = tonumber(reply[1]), seen + #reply[2], steps + 1
+until cursor == 0 or steps > 1000
+return {seen, steps > 50 and 1 or 0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "key", "words_each"), [("SCAN", "", 1), ("HSCAN", "hash", 2), ("SSCAN", "set", 1), ("ZSCAN", "zset", 2)]
+)
+def test_who_holds_a_cursor_as_a_double_sees_everything(
+    session: RecordedSession, command: str, key: str, words_each: int
+) -> None:
+    """So do Lua, JavaScript and PHP."""
+    for number in range(1000):
+        if not key:
+            session.do("SET", f"key{number}", "v")
+        else:
+            name = f"member{number}"
+            words = {"hash": ("HSET", name, "v"), "set": ("SADD", name), "zset": ("ZADD", "1", name)}[key]
+            session.do(words[0], key, *words[1:])
+    assert session.do("EVAL", LOOPS_OVER_NUMBERS, "0", command, key) == b"*2\r\n:%d\r\n:1\r\n" % (1000 * words_each)
+
+
+@pytest.mark.parametrize("cursor", ["1", "7", "-1", "9007199254740993", "9223372036854775808", "18446744073709551615"])
+def test_scan_takes_any_integer_for_a_cursor(session: RecordedSession, cursor: str) -> None:
+    session.do("SET", "k", "v")
+    session.do("SADD", "s", *[str(number) + "x" for number in range(1000)])
+    assert session.do("SCAN", cursor).startswith(b"*2\r\n$1\r\n0\r\n")
+    assert session.do("SSCAN", "s", cursor).startswith(b"*2\r\n$")
+
+
 def test_scan_filters_by_pattern_and_type(house: House, session: RecordedSession) -> None:
     session.do("MSET", "a1", "x", "a2", "x", "b", "x")
     assert house.engine.keyspace is not None

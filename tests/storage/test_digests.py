@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import RecordDamaged
@@ -63,3 +65,47 @@ def test_draw_of_more_than_there_are_ends_in_an_error(filled: Environment) -> No
         filled.read(lambda txn: digests.some_of(txn, PREFIX, 1000 * COUNT, COUNT + 1))
     with pytest.raises(RecordDamaged):
         filled.read(lambda txn: digests.many_of(txn, PREFIX, 4 * COUNT, 2 * COUNT))
+
+
+@st.composite
+def sorted_digests(draw: st.DrawFn) -> list[bytes]:
+    """Some of them share many of their first bits, as somebody may arrange it."""
+    heads = draw(st.lists(st.binary(min_size=0, max_size=9), min_size=1, max_size=5))
+    found = draw(st.lists(st.tuples(st.sampled_from(heads), st.binary(min_size=16, max_size=16)), max_size=60))
+    return sorted({(head + rest)[:16] for head, rest in found})
+
+
+@settings(deadline=None)
+@given(sorted_digests(), st.integers(1, 20))
+def test_pages_of_any_size_have_each_member_once_and_cursors_that_a_double_holds(all: list[bytes], wanted: int) -> None:
+    cursor, seen = 0, 0
+    for _ in range(len(all) + 1):
+        assert [digest for digest in all if digest >= digests.start_of(cursor)] == all[seen:]
+        upto = min(seen + wanted, len(all))
+        beside, cursor = 0, 0
+        while upto < len(all) and not cursor:
+            cursor = digests.cursor_between(all[upto - 1], all[upto], len(all), beside)
+            upto, beside = upto + (not cursor), beside + 1
+        assert int(float(cursor)) == cursor < 1 << 52
+        seen = upto
+        if not cursor:
+            break
+    assert seen == len(all)
+
+
+def test_cursors_grow_with_what_is_scanned(filled: Environment) -> None:
+    cursor, cursors, seen = 0, [], []
+    for _ in range(COUNT):
+        cursor, found = filled.read(lambda txn: digests.page(txn, PREFIX, cursor, 3, COUNT))  # noqa: B023
+        seen += found
+        if not cursor:
+            break
+        cursors.append(cursor)
+    assert sorted(seen) == sorted(b"%d" % number for number in range(COUNT))
+    assert max(cursors) < 32 * COUNT and len(cursors) > COUNT // 6
+
+
+@pytest.mark.parametrize("cursor", [1, 2, 3, 2**31, 2**53 + 1, 2**63, 2**64 - 1])
+def test_any_integer_is_a_place(filled: Environment, cursor: int) -> None:
+    following, found = filled.read(lambda txn: digests.page(txn, PREFIX, cursor, 10, COUNT))
+    assert following < 32 * COUNT and len(set(found)) == len(found)

@@ -2,8 +2,11 @@
 
     key    database byte, number u64, digest (16 bytes)
 
-The order of digests is the order of walks: SSCAN's and HSCAN's cursor is a place among digests, so a member that stays
-is seen whatever else changes.
+The order of digests is the order of walks: the cursor of SSCAN, HSCAN, ZSCAN and SCAN is a place among digests, so what
+stays is seen whatever else changes, here or in another process. A cursor is the first bits of a digest, behind a 1 that
+says how many bits they are; a step of a scan begins at the first digest that begins with them or comes after. It ends
+where few bits tell the last digest that it has seen from the next one. So cursors are about as large as what is
+scanned, as Redis's are, and clients may hold them as doubles or signed numbers.
 
 A random member is found without counting what is before it: digests are spread evenly, so the space of digests is cut
 into stretches of 8 to 16 members on average. A stretch is drawn, and accepted with a probability of its members to
@@ -25,7 +28,13 @@ from rlite_pubsub.storage.keys import key_bytes
 
 DIGEST_BYTES: Final = key_bytes.DIGEST_BYTES
 _digest: Final = key_bytes.digest
-_CURSOR_BYTES: Final = 8
+_PLACE_OF_SCAN_BYTES: Final = 8
+_MOST_CURSOR_BITS: Final = 51
+"""Behind the 1 that a cursor begins with: it stays below 2**52, which a double holds exactly."""
+_SPARE_BITS: Final = 3
+"""How many more bits a cursor may have than the number of what is scanned: 8 to 16 places for each."""
+_MOST_BESIDE: Final = 100
+"""How much of what shares so many bits a step sees beyond what was asked for, before a cursor may have more of them."""
 _PLACE_BYTES: Final = 4
 """The bytes of a digest that say which stretch it is in."""
 _AVERAGE: Final = 16
@@ -55,14 +64,42 @@ def walk(txn: Txn, prefix: bytes) -> Iterator[bytes]:
         yield value
 
 
-def page(txn: Txn, prefix: bytes, cursor: int, count: int) -> tuple[int, list[bytes]]:
-    """Do a step of a scan: return the next cursor, 0 at the end, and the values of about `count` members."""
+def start_of(cursor: int) -> bytes:
+    """Return the first bytes of the digest at which a step of a scan begins. Any cursor of 64 bits is a place."""
+    if not cursor:
+        return b""
+    bits = cursor.bit_length() - 1
+    place = (cursor - (1 << bits)) << (8 * _PLACE_OF_SCAN_BYTES - bits)
+    return place.to_bytes(_PLACE_OF_SCAN_BYTES, "big")
+
+
+def cursor_between(last: bytes, following: bytes, count: int, beside: int) -> int:
+    """Return a cursor at which a scan goes on with `following`, and not with `last`, the digest before it; 0 if such a
+    cursor would be too large for this many members, and the step should see more of them. `beside`: how many it has
+    seen for that reason."""
+    one = int.from_bytes(last[:_PLACE_OF_SCAN_BYTES], "big")
+    other = int.from_bytes(following[:_PLACE_OF_SCAN_BYTES], "big")
+    if one == other:
+        return 0
+    bits = 8 * _PLACE_OF_SCAN_BYTES + 1 - (one ^ other).bit_length()
+    most = _MOST_CURSOR_BITS
+    if beside < _MOST_BESIDE:
+        most = min(most, count.bit_length() + _SPARE_BITS)
+    return 1 << bits | other >> (8 * _PLACE_OF_SCAN_BYTES - bits) if bits <= most else 0
+
+
+def page(txn: Txn, prefix: bytes, cursor: int, wanted: int, count: int) -> tuple[int, list[bytes]]:
+    """Do a step of a scan over `count` members: return the next cursor, 0 at the end, and the values of about `wanted`
+    members."""
     found: list[bytes] = []
-    for key, value in databases.items_from(txn, prefix, prefix + cursor.to_bytes(_CURSOR_BYTES, "big")):
-        if len(found) >= count:
-            place = int.from_bytes(key[len(prefix) : len(prefix) + _CURSOR_BYTES], "big")
-            if place > cursor:
-                return place, found
+    last = b""
+    at = len(prefix)
+    for key, value in databases.items_from(txn, prefix, prefix + start_of(cursor)):
+        if len(found) >= wanted:
+            following = cursor_between(last[at:], key[at:], count, len(found) - wanted)
+            if following:
+                return following, found
+        last = key
         found.append(value)
     return 0, found
 
