@@ -67,21 +67,21 @@ static void unmap(WindowObject *self)
 static PyObject *window_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     int log_fd, index_fd;
-    unsigned long long log_bytes;
-    static char *names[] = {"log_fd", "index_fd", "log_bytes", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iiK", names, &log_fd, &index_fd, &log_bytes))
+    static char *names[] = {"log_fd", "index_fd", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ii", names, &log_fd, &index_fd))
         return NULL;
     struct stat file;
     uint8_t head[INDEX_HEAD_BYTES];
     if (fstat(index_fd, &file))
         return PyErr_SetFromErrno(PyExc_OSError);
     if (file.st_size < (off_t)sizeof head || pread(index_fd, head, sizeof head, 0) != (ssize_t)sizeof head ||
-        memcmp(head, index_magic, sizeof index_magic) || log_bytes < LOG_HEAD_BYTES || log_bytes > (uint64_t)UNIT << 32) {
+        memcmp(head, index_magic, sizeof index_magic)) {
         PyErr_SetString(PyExc_ValueError, "this is no index of a window");
         return NULL;
     }
-    uint64_t slots = get64(head + 32);
-    if (!slots || slots & (slots - 1) || (uint64_t)file.st_size < INDEX_HEAD_BYTES + slots * 8) {
+    uint64_t slots = get64(head + 32), log_bytes = get64(head + 56), room = (uint64_t)file.st_size - INDEX_HEAD_BYTES;
+    if (!slots || slots & (slots - 1) || room / 8 < slots || log_bytes < LOG_HEAD_BYTES ||
+        log_bytes > (uint64_t)UNIT << 32) {
         PyErr_SetString(PyExc_ValueError, "the index of the window is damaged");
         return NULL;
     }
@@ -370,6 +370,7 @@ static PyMethodDef window_methods[] = {
 static PyGetSetDef window_words[] = {
     {"tip", (getter)get_word, NULL, NULL, (void *)TIP},
     {"next", (getter)get_word, (setter)set_word, NULL, (void *)NEXT},
+    {"home", (getter)get_word, (setter)set_word, NULL, (void *)HOME},
     {"synced", (getter)get_word, (setter)set_word, NULL, (void *)SYNCED},
     {"number", (getter)get_number, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -38,7 +38,7 @@ enum {
 #define WINDOW_FULL 1
 
 /* The words of the index's head that change; window.py has the whole of it. */
-enum { TIP = 64, PENDING = 128, INDEXED = 136, NEXT = 144, USED = 152, SYNCED = 192 };
+enum { TIP = 64, PENDING = 128, INDEXED = 136, NEXT = 144, USED = 152, HOME = 160, SYNCED = 192 };
 
 typedef struct {
     const uint8_t *log; /* mapped as far as it may grow; nobody looks beyond `tip`, or, under the lock, the file's end */

@@ -20,8 +20,8 @@ from typing import Final, Literal, TypeAlias
 from zlib import crc32
 
 INDEX_MAGIC: Final = b"RLITEIDX"
-INDEX_HEAD: Final = Struct("<8sIIQQQ16s")
-"""Magic, format, nothing, number, the log's first commit, slots, seed."""
+INDEX_HEAD: Final = Struct("<8sIIQQQ16sQ")
+"""Magic, format, nothing, number, the log's first commit, slots, seed, how large the log may become."""
 LOG_HEAD_BYTES: Final = 64
 INDEX_HEAD_BYTES: Final = 4096
 MOST_KEY_BYTES: Final = 511
@@ -33,7 +33,7 @@ _UNIT: Final = 8
 _REMOVED: Final = 0xFFFFFFFF
 _MOST_COMMITS: Final = 0xFFFFFFFF
 _MOST_RECORD_BYTES: Final = 0xFFFFFFF8
-_TIP, _PENDING, _INDEXED, _NEXT, _SYNCED = (byte // 8 for byte in (64, 128, 136, 144, 192))
+_TIP, _PENDING, _NEXT, _HOME, _SYNCED = (byte // 8 for byte in (64, 128, 144, 160, 192))
 
 
 Record: TypeAlias = tuple[int, int, int, list[tuple[bytes, int]]]
@@ -42,13 +42,12 @@ Record: TypeAlias = tuple[int, int, int, list[tuple[bytes, int]]]
 class PlainWindow:
     """See window.py."""
 
-    def __init__(self, log_fd: int, index_fd: int, log_bytes: int) -> None:
+    def __init__(self, log_fd: int, index_fd: int) -> None:
         head = os.pread(index_fd, INDEX_HEAD_BYTES, 0)
         if len(head) < INDEX_HEAD_BYTES or not head.startswith(INDEX_MAGIC):
             raise ValueError("this is no index of a window")
-        _, _, _, self.number, _, _, _ = INDEX_HEAD.unpack_from(head)
+        _, _, _, self.number, _, _, _, self._log_bytes = INDEX_HEAD.unpack_from(head)
         self._log_fd = log_fd
-        self._log_bytes = log_bytes
         self._index = mmap.mmap(index_fd, INDEX_HEAD_BYTES)
         self._words = memoryview(self._index).cast("Q")
         self._fence = Lock()
@@ -136,6 +135,14 @@ class PlainWindow:
     @next.setter
     def next(self, number: int) -> None:
         self._put(_NEXT, number)
+
+    @property
+    def home(self) -> int:
+        return self._words[_HOME]
+
+    @home.setter
+    def home(self, is_home: int) -> None:
+        self._put(_HOME, is_home)
 
     @property
     def synced(self) -> int:

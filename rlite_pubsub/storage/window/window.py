@@ -20,14 +20,15 @@ All numbers of the segment are little-endian; places are offsets into it, and mu
               +--------------+-------------------------+-----------------+-------+-----+-------+
               previous is the place, divided by 8, of the row that the same key had before in this segment; 0: none
     index     the head, 4,096 bytes: "RLITEIDX", format u32, 0 u32, number u64, first commit u64, slots u64, seed (16),
-              little-endian; then words of the machine, u64 each: from byte 64 tip; from byte 128 pending, indexed,
-              next, used; from byte 192 synced
+              how large the segment may become u64, little-endian; then words of the machine, u64 each: from byte 64 tip; from byte 128 pending, indexed,
+              next, used, home; from byte 192 synced
               slots, u64 each: the upper half of the key's hash (SipHash-1-3), the place of its newest row divided by 8
 
 `tip` is what is committed: how many commits, in the upper half, and where they end, divided by 8. A tip, once read, is
 a snapshot: a row that begins at or beyond its end does not exist for it. `pending` is where the record ends that is
 being written. `indexed` is how far the slots know the log: what is committed beyond it has to be searched. `next` is
-the number of the next segment once this one is frozen, `synced` how far the segment is known to be on the disk.
+the number of the next segment once this one is frozen, `home` is 1 once LMDB has all of it, `synced` how far it is
+known to be on the disk.
 
     LAW   The log is the truth, and the index a way to find it: a record counts once `tip` has passed it, or, after a
           writer has died, if it is whole. Acknowledge after `tip` has moved.
@@ -91,6 +92,8 @@ class Window(Protocol):
 
     next: int
     """The number of the window that follows this one; 0 as long as this one is written to."""
+    home: int
+    """1 once a commit of LMDB has all that this window has."""
     synced: int
     """The place up to which the log is on the disk."""
 
@@ -179,17 +182,18 @@ def read_head(path: Path, descriptor: int) -> Segment:
     return Segment(number, first_commit, store)
 
 
-def make_index(folder: Path, segment: Segment, log_bytes: int) -> int:
-    """Create an index that knows nothing yet; return its descriptor. One that is there is replaced: whoever has it open
-    keeps the old one. Raises OSError."""
-    slots = 1 << max(10, (log_bytes // _ROW_BYTES * 4 // 3).bit_length())
+def make_index(folder: Path, segment: Segment, log_bytes: int, most_rows: int = 0) -> int:
+    """Create an index that knows nothing yet, for a segment of this size with room for so many rows (0: as many as that
+    usually are); return its descriptor. One that is there is replaced: whoever has it open keeps the old one. Raises
+    OSError."""
+    slots = 1 << max(10, ((most_rows or log_bytes // _ROW_BYTES) * 4 // 3 + 1).bit_length())
     path = index_path(folder, segment.number)
     made = path.with_suffix(f".{segment.number}.new")
     made.unlink(missing_ok=True)
     descriptor = permissions.opened(made, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
         seed = secrets.token_bytes(16)
-        head = INDEX_HEAD.pack(INDEX_MAGIC, FORMAT, 0, segment.number, segment.first_commit, slots, seed)
+        head = INDEX_HEAD.pack(INDEX_MAGIC, FORMAT, 0, segment.number, segment.first_commit, slots, seed, log_bytes)
         os.pwrite(descriptor, head, 0)
         os.pwrite(descriptor, _WORD.pack(LOG_HEAD_BYTES // _PLACE_BYTES), _TIP_AT)
         os.pwrite(descriptor, _WORD.pack(LOG_HEAD_BYTES) * 2, _PENDING_AT)
@@ -202,9 +206,9 @@ def make_index(folder: Path, segment: Segment, log_bytes: int) -> int:
     return descriptor
 
 
-def open_window(log_fd: int, index_fd: int, log_bytes: int) -> Window:
+def open_window(log_fd: int, index_fd: int) -> Window:
     """Open the window of these files; the descriptors stay the caller's, and are needed as long as it is open."""
-    return (PlainWindow if _window is None else _window.Window)(log_fd, index_fd, log_bytes)
+    return (PlainWindow if _window is None else _window.Window)(log_fd, index_fd)
 
 
 def view_of(window: Any, database: int = -1) -> View:

@@ -43,7 +43,7 @@ class Files:
         self.index = make_index(folder, self.segment, log_bytes)
 
     def open(self, kind: str) -> Any:
-        return (in_c().Window if kind == "c" else PlainWindow)(self.log, self.index, self.log_bytes)
+        return (in_c().Window if kind == "c" else PlainWindow)(self.log, self.index)
 
     def rebuild(self, kind: str) -> Any:
         """As after a restart of the machine: the index is lost, the log is not."""

@@ -1,0 +1,1 @@
+"""The log of a store: what is committed and not in LMDB yet, and transactions over both."""

@@ -1,0 +1,458 @@
+"""The log of an open store: its windows, transactions over them and LMDB, and the checkpoints that bring them home.
+
+    turn --append--> active window --full: freeze--> frozen windows --checkpoint, oldest first--> LMDB, and the files go
+
+LMDB is the checkpoint. A row of it (POSITION) says up to which segment it has everything; a checkpoint writes a
+window's newest rows and that row in one transaction, which LMDB itself brings to the disk.
+
+    LAW   Commit: append, under the writer lock, to the window that is active. Freezing names the next window first
+          (`next`), so whoever sees that a window is frozen knows where to go on.
+    LAW   A snapshot: read the active window's tip, begin LMDB's transaction, and only then see that the window is still
+          active. LMDB cannot have anything beyond that tip then.
+    LAW   Bring home: commit to LMDB, then say so (`home`), then remove the files. A process that dies in between leaves
+          what the next one does again, to the same end.
+    LAW   After any end: LMDB as of its last commit, then the segments behind its position, as long as each begins with
+          the commit that the one before ends with. What is behind a gap was never acknowledged as safe, and goes.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+from pathlib import Path
+from struct import Struct
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from rlite_pubsub import permissions
+from rlite_pubsub.storage.errors import StoreDamaged
+from rlite_pubsub.storage.log.transaction import Layer, LogTransaction, Rows
+from rlite_pubsub.storage.system import sync
+from rlite_pubsub.storage.window.plain import LOG_HEAD_BYTES
+from rlite_pubsub.storage.window.window import (
+    BYTES,
+    Segment,
+    index_path,
+    log_path,
+    make_index,
+    make_log,
+    open_window,
+    read_head,
+    view_of,
+)
+
+if TYPE_CHECKING:
+    import lmdb
+
+log: Final = logging.getLogger("rlite_pubsub")
+
+POSITION: Final = b"\0log"
+MOST_FROZEN: Final = 4
+"""How many windows wait for a checkpoint before the writer that fills another one makes it itself."""
+_POSITION: Final = Struct(">QQ")
+_NAME: Final = "data.log."
+_LOCK_NAME: Final = "data.checkpoint"
+_SLICE_BYTES: Final = 256 << 10
+_RECORD_BYTES: Final = 32
+_ROW_BYTES: Final = 24
+"""What a record and a row have beside keys and values, at the most."""
+
+
+class Position(NamedTuple):
+    """What LMDB has: the segments up to this number, and with them the commits up to this one."""
+
+    segment: int
+    commit: int
+
+
+class Writing(Protocol):
+    """The store's writer lock: it dies with the process that holds it."""
+
+    def take(self) -> bool: ...
+    def release(self) -> object: ...
+
+
+class Place(NamedTuple):
+    """How far somebody has read: a window, and a tip of it."""
+
+    segment: int
+    tip: int
+
+
+class OpenWindow:
+    """A window that this process has open, with its files."""
+
+    __slots__ = ("first_commit", "index_fd", "layer", "log_fd", "number", "window")
+
+    def __init__(self, segment: Segment, log_fd: int, index_fd: int) -> None:
+        self.number = segment.number
+        self.first_commit = segment.first_commit
+        self.log_fd = log_fd
+        self.index_fd = index_fd
+        self.window = open_window(log_fd, index_fd)
+        self.layer = Layer(self.window, view_of)
+
+    def last_commit(self) -> int:
+        """Return the number of the last commit in it."""
+        return self.first_commit + (self.window.tip >> 32)
+
+    def close(self) -> None:
+        """Close it and its files. Transactions that read from it have ended."""
+        self.layer.close()
+        os.close(self.log_fd)
+        os.close(self.index_fd)
+
+
+class Log:
+    """Open from construction to `close`, in one process. A process that forks opens its own.
+
+    Transactions that read may run in any threads, side by side; one writes at a time.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        checkpoint: lmdb.Environment,
+        store: bytes,
+        writing: Writing,
+        *,
+        is_alone: bool,
+        window_bytes: int = BYTES,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        """Open it; call it while nobody else opens the store. `is_alone`: nobody else has it open. Raises OSError;
+        StoreDamaged; lmdb.Error."""
+        self._folder = folder
+        self._lmdb = checkpoint
+        self._store = store
+        self._writing = writing
+        self._window_bytes = window_bytes
+        self._now_ms = now_ms
+        self._lock = Lock()  # of what the threads of this process share
+        self._readers = 0
+        self._closing: list[OpenWindow] = []
+        self.windows: tuple[OpenWindow, ...] = self._recovered() if is_alone else self._joined()
+        """The active one, and those that are frozen, the newest first."""
+        if is_alone:
+            while self.checkpoint():
+                pass
+
+    @property
+    def active(self) -> OpenWindow:
+        """The window that commits go to."""
+        return self.windows[0]
+
+    # -- transactions
+
+    def begin(self) -> LogTransaction:
+        """Begin a transaction that reads. It is ended by `end`."""
+        with self._lock:
+            self._readers += 1  # from now on no window is closed
+        try:
+            while True:
+                self._catch_up()
+                windows = self.windows
+                active = windows[0].window
+                tip = active.tip
+                checkpoint = self._lmdb.begin()
+                if not active.next:
+                    break
+                checkpoint.abort()
+        except BaseException:
+            self._leave()
+            raise
+        layers = [(window.layer, window.window.tip) for window in windows]
+        layers[0] = windows[0].layer, tip
+        return LogTransaction(windows[0].first_commit + (tip >> 32), layers, checkpoint)
+
+    def end(self, txn: LogTransaction) -> None:
+        """End a transaction; what it changed is dropped."""
+        txn.lmdb.abort()
+        self._leave()
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._readers -= 1
+            if self._closing and not self._readers:
+                for window in self._closing:
+                    window.close()
+                self._closing = []
+
+    def begin_writing(self) -> LogTransaction:
+        """Begin a transaction that may write, and have the writer lock until `commit` or `give_up`. Raises OSError;
+        whatever the writer lock raises."""
+        self._writing.take()
+        try:
+            self._catch_up()
+            if not self.active.window.is_whole():
+                self.active.window.repair()
+            txn = self.begin()
+        except BaseException:
+            self._writing.release()
+            raise
+        txn.begin_writing()
+        return txn
+
+    def commit(self, txn: LogTransaction) -> None:
+        """Commit what a transaction has changed, and end it. Raises OSError; then nothing is committed."""
+        try:
+            if txn.own:
+                self._append(txn.own, txn.id())
+        finally:
+            self.give_up(txn)
+
+    def give_up(self, txn: LogTransaction) -> None:
+        """End a transaction that may write, without a commit."""
+        self.end(txn)
+        self._writing.release()
+
+    def _append(self, rows: Rows, number: int) -> None:
+        now_ms = self._now_ms()
+        if self.active.window.append(rows, number, now_ms):
+            return
+        needed = LOG_HEAD_BYTES + _RECORD_BYTES
+        for key, value in rows.items():
+            needed += _ROW_BYTES + len(key) + len(value or b"")
+        self.freeze(needed, len(rows))
+        if not self.active.window.append(rows, number, now_ms):
+            raise OSError(errno.EFBIG, "a transaction is too large for a segment of the log")
+
+    # -- what has changed
+
+    def place(self) -> Place:
+        """Return how far is committed now."""
+        self._catch_up()
+        active = self.active
+        return Place(active.number, active.window.tip)
+
+    def changed(self, since: Place, until: Place) -> list[bytes] | None:
+        """Return the keys that were changed between two places, in order, with repeats; None if that is not known any
+        more, since segments between them are gone."""
+        keys = list[bytes]()
+        windows = {window.number: window for window in self.windows}
+        for number in range(since.segment, until.segment + 1):
+            window = windows.get(number)
+            if window is None:
+                return None
+            begin = since.tip if number == since.segment else 0
+            end = until.tip if number == until.segment else window.window.tip
+            keys += window.window.changed(begin, end)
+        return keys
+
+    # -- windows
+
+    def freeze(self, next_bytes: int = 0, next_rows: int = 0) -> None:
+        """Go on in a new window, which has room for at least so many bytes and rows. The caller holds the writer lock.
+        Raises OSError."""
+        active = self.active
+        number = active.number + 1
+        for path in (log_path(self._folder, number), index_path(self._folder, number)):
+            path.unlink(missing_ok=True)  # of a writer that died here
+        segment = Segment(number, active.last_commit(), self._store)
+        if next_bytes > self._window_bytes:
+            following = self._make(segment, next_bytes, next_rows)
+        else:
+            following = self._make(segment, self._window_bytes)
+        with self._lock:
+            self.windows = following, *self.windows
+            active.window.next = number
+        while len(self.windows) > MOST_FROZEN + 1 and self.checkpoint():
+            pass
+
+    def _make(self, segment: Segment, log_bytes: int, most_rows: int = 0) -> OpenWindow:
+        log_fd = make_log(self._folder, segment)
+        try:
+            index_fd = make_index(self._folder, segment, log_bytes, most_rows)
+        except OSError:
+            os.close(log_fd)
+            raise
+        _sync_folder(self._folder)
+        return OpenWindow(segment, log_fd, index_fd)
+
+    def _open(self, number: int, log_bytes: int = 0) -> OpenWindow:
+        """Open a window of which others have made both files; or, with `log_bytes`, with a new index. Raises OSError;
+        StoreDamaged."""
+        path = log_path(self._folder, number)
+        log_fd = permissions.opened(path, os.O_RDWR)
+        try:
+            segment = read_head(path, log_fd)
+            if segment.number != number or segment.store != self._store:
+                raise StoreDamaged(path, "it belongs to another store")
+            if log_bytes:
+                index_fd = make_index(self._folder, segment, log_bytes)
+            else:
+                index_fd = permissions.opened(index_path(self._folder, number), os.O_RDWR)
+            try:
+                return OpenWindow(segment, log_fd, index_fd)
+            except ValueError as error:
+                os.close(index_fd)
+                raise StoreDamaged(index_path(self._folder, number), str(error)) from error
+        except BaseException:
+            os.close(log_fd)
+            raise
+
+    def _catch_up(self) -> None:
+        """Follow the others to the window that is active now, and drop those that are home."""
+        windows = self.windows
+        if not windows[0].window.next and not windows[-1].window.home:
+            return
+        with self._lock:
+            while following := self.windows[0].window.next:
+                try:
+                    self.windows = self._open(following), *self.windows
+                except FileNotFoundError:  # while this process did nothing, it was brought home, and has gone
+                    before = self.windows
+                    self.windows = self._joined()
+                    self._drop(before)
+            while len(self.windows) > 1 and self.windows[-1].window.home:
+                gone = self.windows[-1:]
+                self.windows = self.windows[:-1]
+                self._drop(gone)
+
+    def _drop(self, windows: tuple[OpenWindow, ...]) -> None:
+        """Close windows as soon as nobody reads from them. The caller has the lock."""
+        if self._readers:
+            self._closing += windows
+        else:
+            for window in windows:
+                window.close()
+
+    def _joined(self) -> tuple[OpenWindow, ...]:
+        """Open the windows that others have open. Their files may go meanwhile: then there are others."""
+        while True:
+            opened = list[OpenWindow]()
+            try:
+                number = self.position().segment + 1
+                while number:
+                    opened.insert(0, self._open(number))
+                    number = opened[0].window.next
+                return tuple(opened)
+            except FileNotFoundError:
+                for window in opened:
+                    window.close()
+
+    # -- checkpoints
+
+    def position(self) -> Position:
+        """Return what LMDB has."""
+        with self._lmdb.begin() as txn:
+            found = txn.get(POSITION)
+        return Position(*_POSITION.unpack(found)) if found is not None else Position(0, 0)
+
+    def checkpoint(self, pause: Callable[[], None] = lambda: None) -> bool:
+        """Bring the oldest frozen window home, unless another process is doing that. Returns whether there may be
+        another one to bring. `pause` is called between slices. Raises OSError; lmdb.Error."""
+        with self._checkpointing() as is_mine:
+            self._catch_up()
+            if not is_mine or len(self.windows) == 1:
+                return False
+            oldest = self.windows[-1]
+            if self.position().segment < oldest.number:
+                sync(oldest.log_fd)
+                self._bring(oldest, pause)
+            oldest.window.home = 1
+            self._remove_files(oldest.number)
+        self._catch_up()
+        return len(self.windows) > 1
+
+    def _bring(self, window: OpenWindow, pause: Callable[[], None]) -> None:
+        tip = window.window.tip
+        view = view_of(window.window)
+        try:
+            with self._lmdb.begin(write=True) as txn:
+                cursor = txn.cursor()
+                place = 0
+                while place >= 0:
+                    rows, place = view.slice(tip, place, _SLICE_BYTES)
+                    for key, value in rows:
+                        if value is None:
+                            txn.delete(key)
+                    cursor.putmulti([(key, value) for key, value in rows if value is not None])
+                    pause()
+                txn.put(POSITION, _POSITION.pack(window.number, window.last_commit()))
+        finally:
+            view.close()
+
+    @contextmanager
+    def _checkpointing(self) -> Iterator[bool]:
+        """Be the one process that makes a checkpoint; yield False if another is."""
+        descriptor = permissions.opened(self._folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+        finally:
+            os.close(descriptor)
+
+    def _remove_files(self, number: int) -> None:
+        for path in (index_path(self._folder, number), log_path(self._folder, number)):
+            path.unlink(missing_ok=True)
+
+    # -- the disk
+
+    def sync(self) -> None:
+        """Bring to the disk what is committed. Raises OSError."""
+        for window in reversed(self.windows):
+            end = window.window.tip % (1 << 32) * 8
+            if window.window.synced < end:
+                sync(window.log_fd)
+                window.window.synced = end
+
+    # -- the begin and the end
+
+    def _recovered(self) -> tuple[OpenWindow, ...]:
+        """Open the windows that the last processes have left, and remove what is void. Nobody else has them open."""
+        position = self.position()
+        commit = position.commit
+        opened = list[OpenWindow]()
+        numbers = {int(path.name.removeprefix(_NAME)) for path in self._folder.glob(f"{_NAME}*")}
+        number = position.segment + 1
+        while number in numbers:
+            try:
+                size = log_path(self._folder, number).stat().st_size
+                window = self._open(number, max(self._window_bytes, size))
+            except StoreDamaged as damage:
+                log.warning("%s; what it had is lost", damage)
+                break
+            if window.first_commit != commit:
+                log.warning(
+                    "%s begins after commit %d, and what is before it ends with commit %d: it was not safe yet",
+                    log_path(self._folder, number), window.first_commit, commit,
+                )  # fmt: skip
+                window.close()
+                break
+            window.window.repair()
+            opened.insert(0, window)
+            commit = window.last_commit()
+            number += 1
+        for void in sorted(numbers - {window.number for window in opened}):
+            self._remove_files(void)
+        if not opened:
+            opened.append(self._make(Segment(position.segment + 1, commit, self._store), self._window_bytes))
+        for newer, older in pairwise(opened):
+            older.window.next = newer.number
+        return tuple(opened)
+
+    def close(self) -> None:
+        """Close it. No transaction is open."""
+        with self._lock:
+            self._drop(self.windows)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Bring the names of files to the disk. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # some file systems cannot
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

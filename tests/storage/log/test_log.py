@@ -1,0 +1,475 @@
+"""A log keeps what was committed: through frozen windows and checkpoints, for all processes, and after any end."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from rlite_pubsub.storage.log import log as log_module
+from rlite_pubsub.storage.log.log import POSITION, Log, OpenWindow
+from rlite_pubsub.storage.window.window import index_path, log_path
+
+STORE = bytes(16)
+WINDOW_BYTES = 8 << 10
+
+
+class FileLock:
+    """A writer lock that dies with its holder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._descriptor = os.open(folder / "writer", os.O_RDWR | os.O_CREAT)
+        self._threads = threading.Lock()
+
+    def take(self) -> bool:
+        self._threads.acquire()
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        return True
+
+    def release(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        self._threads.release()
+
+
+class Opened:
+    """A log that is open in this process."""
+
+    def __init__(self, folder: Path, *, is_alone: bool, window_bytes: int = WINDOW_BYTES) -> None:
+        self.lmdb = lmdb.Environment(str(folder / "data.mdb"), subdir=False, map_size=64 << 20)
+        self.log = Log(
+            folder, self.lmdb, STORE, FileLock(folder), is_alone=is_alone, window_bytes=window_bytes, now_ms=lambda: 0
+        )
+
+    def write(self, rows: dict[bytes, bytes | None]) -> int:
+        txn = self.log.begin_writing()
+        txn.change(dict(rows))
+        self.log.commit(txn)
+        return txn.id()
+
+    def state(self) -> dict[bytes, bytes]:
+        """All rows, as a walk finds them; each as it is found by its key."""
+        txn = self.log.begin()
+        try:
+            rows = {key: value for key, value in txn.cursor().iternext() if key != POSITION}
+            assert all(txn.get(key) == value for key, value in rows.items())
+            return rows
+        finally:
+            self.log.end(txn)
+
+    def close(self) -> None:
+        self.log.close()
+        self.lmdb.close()
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    made = Opened(tmp_path, is_alone=True)
+    yield made
+    made.close()
+
+
+class Child:
+    """A process that is forked now, while this one has nothing open, and does its work when it is told to."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        ready, self._go = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.read(ready, 1)
+            try:
+                work()
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        os.close(ready)
+
+    def run(self) -> int:
+        """Have it do its work; return how it ended."""
+        os.write(self._go, b"!")
+        os.close(self._go)
+        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+
+
+def test_what_was_committed_is_there_through_windows_and_checkpoints(opened: Opened) -> None:
+    expected = dict[bytes, bytes]()
+    chosen = random.Random(3)
+    for number in range(600):
+        rows: dict[bytes, bytes | None] = {b"k%d" % chosen.randrange(90): b"%d" % number for _ in range(4)}
+        if number % 3 == 0:
+            rows[b"k%d" % chosen.randrange(90)] = None
+        assert opened.write(rows) == number + 1
+        for key, value in rows.items():
+            expected.pop(key, None)
+            if value is not None:
+                expected[key] = value
+        if number % 50 == 0:
+            assert opened.state() == expected
+        if chosen.random() < 0.05:
+            opened.log.checkpoint()
+    assert opened.log.active.number > 4 and opened.state() == expected
+    while opened.log.checkpoint():
+        pass
+    assert len(opened.log.windows) == 1 and opened.state() == expected
+
+
+def test_snapshot_stays_as_it_was_while_windows_freeze_and_go(opened: Opened) -> None:
+    opened.write({b"a": b"1", b"b": b"1"})
+    before = opened.log.begin()
+    for number in range(300):
+        opened.write({b"a": b"%d" % number, b"c%d" % number: bytes(40)})
+        opened.log.checkpoint()
+    assert opened.log.active.number > 2
+    assert before.get(b"a") == b"1" and before.get(b"c0") is None and before.cursor().set_range(b"c") is False
+    assert before.id() == 1
+    opened.log.end(before)
+    assert opened.log._closing == []
+
+
+def test_transaction_that_is_given_up_changes_nothing(opened: Opened) -> None:
+    opened.write({b"a": b"1"})
+    txn = opened.log.begin_writing()
+    txn.put(b"a", b"2")
+    assert txn.get(b"a") == b"2" and txn.id() == 2
+    opened.log.give_up(txn)
+    assert opened.state() == {b"a": b"1"} and opened.write({}) == 2 and opened.write({b"b": b""}) == 2
+
+
+def test_transaction_larger_than_a_window_has_a_segment_of_its_own(opened: Opened) -> None:
+    opened.write({b"a": b"1"})
+    opened.write({b"large": bytes(5 * WINDOW_BYTES), b"b": b"2"})
+    opened.write({b"many%d" % number: b"" for number in range(5000)})
+    opened.write({b"a": b"3"})
+    state = opened.state()
+    assert len(state) == 5003 and state[b"large"] == bytes(5 * WINDOW_BYTES) and state[b"a"] == b"3"
+    while opened.log.checkpoint():
+        pass
+    assert opened.state() == state
+
+
+def test_files_of_windows_that_are_home_go(opened: Opened, tmp_path: Path) -> None:
+    for number in range(400):
+        opened.write({b"k%d" % number: bytes(100)})
+    while opened.log.checkpoint():
+        pass
+    active = opened.log.active.number
+    assert sorted(path.name for path in tmp_path.glob("data.*.[0-9]*")) == [f"data.idx.{active}", f"data.log.{active}"]
+
+
+def test_writer_that_outruns_checkpoints_makes_them_itself(opened: Opened) -> None:
+    for number in range(1500):
+        opened.write({b"k%d" % number: bytes(100)})
+        assert len(opened.log.windows) <= log_module.MOST_FROZEN + 1
+    assert len(opened.state()) == 1500
+
+
+def test_changes_between_two_places_are_told_until_their_segments_have_gone(opened: Opened) -> None:
+    begin = opened.log.place()
+    written = list[bytes]()
+    for number in range(150):
+        opened.write({b"k%d" % number: bytes(100)})
+        written.append(b"k%d" % number)
+    assert opened.log.active.number > 1
+    end = opened.log.place()
+    assert opened.log.changed(begin, end) == written and opened.log.changed(end, end) == []
+    opened.log.checkpoint()
+    assert opened.log.changed(begin, end) is None
+
+
+# -- several processes
+
+
+def test_process_that_comes_sees_all_and_is_seen(tmp_path: Path) -> None:
+    def other() -> None:
+        mine = Opened(tmp_path, is_alone=False)
+        assert len(mine.state()) == 200
+        for number in range(200):
+            mine.write({b"o%d" % number: bytes(60)})
+        mine.close()
+
+    child = Child(other)
+    opened = Opened(tmp_path, is_alone=True)
+    for number in range(200):
+        opened.write({b"k%d" % number: bytes(60)})
+    assert child.run() == 0
+    assert len(opened.state()) == 400
+    opened.close()
+
+
+def test_process_that_did_nothing_for_long_begins_anew(tmp_path: Path) -> None:
+    def other() -> None:
+        mine = Opened(tmp_path, is_alone=False)
+        for number in range(1000):
+            mine.write({b"o%d" % (number % 50): b"%d" % number * 20})
+            mine.log.checkpoint()
+        mine.close()
+
+    child = Child(other)
+    opened = Opened(tmp_path, is_alone=True)
+    opened.write({b"a": b"1"})
+    place = opened.log.place()
+    assert child.run() == 0
+    assert len(opened.state()) == 51 and opened.log.changed(place, opened.log.place()) is None
+    opened.write({b"a": b"2"})
+    assert opened.state()[b"a"] == b"2"
+    opened.close()
+
+
+ACCOUNTS = 40
+
+
+def transfer(mine: Opened, chosen: random.Random, who: int, serial: int) -> int:
+    """Move something between two accounts, and count: the sum of all of them stays."""
+    txn = mine.log.begin_writing()
+    one, other = (b"n%02d" % number for number in chosen.sample(range(ACCOUNTS), 2))
+    amount = chosen.randrange(100)
+    txn.put(one, b"%d" % (int(txn.get(one) or 0) - amount))
+    txn.put(other, b"%d" % (int(txn.get(other) or 0) + amount))
+    if chosen.random() < 0.3:
+        txn.delete(b"x%d" % who)
+    else:
+        txn.put(b"x%d" % who, bytes(chosen.randrange(300)))
+    txn.put(b"last%d" % who, b"%d" % serial)
+    txn.put(b"commits", b"%d" % txn.id())
+    mine.log.commit(txn)
+    return txn.id()
+
+
+def check(mine: Opened) -> int:
+    """One snapshot is of one moment: the sum is what it always is, and the count of commits is its number."""
+    txn = mine.log.begin()
+    try:
+        by_walk = dict[bytes, bytes]()
+        cursor = txn.cursor()
+        found = cursor.set_range(b"n")
+        while found:
+            by_walk[cursor.key()] = cursor.value()
+            found = cursor.next()
+        by_key = {key: txn.get(key) for key in by_walk}
+        assert by_walk == by_key and sum(map(int, by_walk.values())) == 0, (by_walk, by_key)
+        assert int(txn.get(b"commits") or 0) == txn.id()
+        return txn.id()
+    finally:
+        mine.log.end(txn)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_processes_that_are_killed_at_any_time_lose_nothing_and_break_no_snapshot(tmp_path: Path, seed: int) -> None:
+    chosen = random.Random(seed)
+    Opened(tmp_path, is_alone=True).close()
+    acknowledged = {who: 0 for who in range(3)}
+    for life in range(6):
+        pipes = {who: os.pipe() for who in acknowledged}
+        pids = {who: spawn(tmp_path, who, pipes[who][1], acknowledged[who], seed * 100 + life) for who in acknowledged}
+        watcher = Opened(tmp_path, is_alone=False)
+        seen = 0
+        for _ in range(60):
+            now = check(watcher)
+            assert now >= seen
+            seen = now
+        for who in chosen.sample(list(pids), 3):
+            os.kill(pids[who], signal.SIGKILL)
+            if chosen.random() < 0.5:
+                check(watcher)
+        for who, pid in pids.items():
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+            os.close(pipes[who][1])
+            with os.fdopen(pipes[who][0]) as said:
+                told = said.read().splitlines()
+            acknowledged[who] = max([acknowledged[who], *(int(line) for line in told[:-1])])
+        watcher.close()
+        again = Opened(tmp_path, is_alone=chosen.random() < 0.5)
+        check(again)
+        state = again.state()
+        for who, serial in acknowledged.items():
+            assert int(state.get(b"last%d" % who, b"0")) >= serial
+            acknowledged[who] = int(state.get(b"last%d" % who, b"0"))
+        again.close()
+    assert sum(acknowledged.values()) > 100
+
+
+def spawn(folder: Path, who: int, told: int, serial: int, seed: int) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        chosen = random.Random(seed * 10 + who)
+        mine = Opened(folder, is_alone=False, window_bytes=4 << 10)
+        while True:
+            serial += 1
+            transfer(mine, chosen, who, serial)
+            os.write(told, b"%d\n" % serial)
+            if chosen.random() < 0.1:
+                mine.log.checkpoint()
+            if chosen.random() < 0.1:
+                check(mine)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(7)
+
+
+def test_threads_read_while_others_write_and_bring_home(tmp_path: Path) -> None:
+    opened = Opened(tmp_path, is_alone=True)
+    failures, is_over = list[BaseException](), threading.Event()
+
+    def guarded(work: Callable[[], object]) -> threading.Thread:
+        def run() -> None:
+            try:
+                while not is_over.is_set():
+                    work()
+            except BaseException as failure:
+                failures.append(failure)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        return thread
+
+    threads = [guarded(lambda: check(opened)), guarded(lambda: check(opened)), guarded(opened.log.checkpoint)]
+    chosen = random.Random(5)
+    for serial in range(1500):
+        transfer(opened, chosen, 0, serial)
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert check(opened) == 1500
+    opened.close()
+
+
+class Interrupted:
+    """LMDB's environment, in which something happens just before a snapshot of it is taken."""
+
+    def __init__(self, environment: lmdb.Environment, meanwhile: Callable[[], object]) -> None:
+        self._environment = environment
+        self._meanwhile = [meanwhile]
+
+    def begin(self, **options: bool) -> lmdb.Transaction:
+        if self._meanwhile:
+            self._meanwhile.pop()()
+        return self._environment.begin(**options)
+
+
+def test_snapshot_is_of_one_moment_even_if_a_window_comes_home_while_it_is_taken(opened: Opened) -> None:
+    def meanwhile() -> None:
+        opened.write({b"a": b"2", b"b": b"2"})
+        opened.log.freeze()
+        assert not opened.log.checkpoint()
+
+    opened.write({b"a": b"1"})
+    opened.log._lmdb = Interrupted(opened.lmdb, meanwhile)  # type: ignore[assignment]
+    txn = opened.log.begin()
+    assert (txn.get(b"a"), txn.get(b"b"), txn.id()) in [(b"1", None, 1), (b"2", b"2", 2)]
+    opened.log.end(txn)
+
+
+def test_writer_goes_on_where_another_one_died_in_the_middle_of_a_record(opened: Opened, tmp_path: Path) -> None:
+    opened.write({b"a": b"1"})
+    with index_path(tmp_path, opened.log.active.number).open("r+b") as index:
+        index.seek(128)
+        index.write((1 << 12).to_bytes(8, sys.byteorder))  # a record was to end here
+    opened.write({b"a": b"2"})
+    assert opened.state() == {b"a": b"2"} and opened.log.active.window.is_whole()
+
+
+# -- after any end
+
+
+def crash(folder: Path) -> list[dict[bytes, bytes]]:
+    """Write in a process that ends as by a power cut; return the states, commit by commit."""
+    states: list[dict[bytes, bytes]] = [{}]
+    for number in range(400):
+        state = dict(states[-1])
+        state[b"k%d" % (number % 37)] = b"%d" % number * 9
+        states.append(state)
+
+    def write() -> None:
+        opened = Opened(folder, is_alone=True)
+        for number in range(400):
+            opened.write({b"k%d" % (number % 37): b"%d" % number * 9})
+            if number == 150:
+                opened.log.checkpoint()
+        os._exit(0)
+
+    assert Child(write).run() == 0
+    return states
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_power_cut_leaves_a_state_that_was_committed(tmp_path: Path, seed: int) -> None:
+    """What was not synced is lost in any order of sectors: the log is cut where the first one is missing."""
+    states = crash(tmp_path)
+    chosen = random.Random(seed)
+    for path in tmp_path.glob("data.idx.*"):
+        path.write_bytes(chosen.randbytes(100))  # never synced: it may be anything
+    segments = sorted(tmp_path.glob("data.log.*"), key=lambda path: int(path.suffix[1:]))
+    assert len(segments) > 2
+    for path in segments:
+        with path.open("r+b") as file:
+            size = path.stat().st_size
+            for _ in range(chosen.choice([0, 0, 1, 3])):
+                file.seek(chosen.randrange(8, size // 512 + 1) * 512 if size > 8192 else 512)
+                file.write(bytes(512))
+    opened = Opened(tmp_path, is_alone=True)
+    txn = opened.log.begin()
+    commits = txn.id()
+    opened.log.end(txn)
+    assert opened.state() == states[commits]
+    opened.write({b"after": b"1"})
+    opened.close()
+    again = Opened(tmp_path, is_alone=True)
+    assert again.state() == {**states[commits], b"after": b"1"}
+    again.close()
+
+
+@pytest.mark.parametrize("place", ["made", "frozen", "written", "committed", "said"])
+def test_process_that_dies_between_two_windows_leaves_a_log_that_goes_on(tmp_path: Path, place: str) -> None:
+    """`made`: the next window has its files. `frozen`: it is named. `written`: LMDB's transaction has the old one, and
+    is open. `committed`: it is not any more. `said`: others know."""
+    bring = Log._bring
+
+    def bring_and_die(mine: Log, window: OpenWindow, pause: Callable[[], None]) -> None:
+        bring(mine, window, pause)
+        die()
+
+    def die(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def write() -> None:
+        mine = Opened(tmp_path, is_alone=False)
+        for number in range(100):
+            mine.write({b"k%d" % number: bytes(60)})
+        owner, name = {
+            "made": (log_module, "_sync_folder"),
+            "frozen": (log_module, "sync"),
+            "written": (OpenWindow, "last_commit"),
+            "committed": (Log, "_bring"),
+            "said": (Log, "_remove_files"),
+        }[place]
+        setattr(owner, name, bring_and_die if place == "committed" else die)
+        mine.log.freeze() if place == "made" else mine.log.checkpoint()
+
+    Opened(tmp_path, is_alone=True).close()
+    child = Child(write)
+    watcher = Opened(tmp_path, is_alone=False)
+    assert child.run() == -signal.SIGKILL
+    for alone in (False, True):
+        if alone:
+            watcher.close()
+            watcher = Opened(tmp_path, is_alone=True)
+        assert len(watcher.state()) == 100 + alone
+        watcher.write({b"more%d" % alone: bytes(9000)})
+        while watcher.log.checkpoint():
+            pass
+        assert len(watcher.state()) == 101 + alone and len(watcher.log.windows) == 1
+    number = watcher.log.active.number
+    assert set(tmp_path.glob("data.*.[0-9]*")) == {log_path(tmp_path, number), index_path(tmp_path, number)}
+    watcher.close()
