@@ -6,6 +6,8 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
+import installed
+import progress
 import pytest
 
 LONGEST = (
@@ -25,6 +27,43 @@ LONGEST = (
 workers waiting. A room stays in one worker, because its tests share what is dear, a session of Spark."""
 
 
+SAMPLE = (
+    "tests/commands/",
+    "tests/embedded/",
+    "tests/engine/",
+    "tests/groups/",
+    "tests/keyspace/",
+    "tests/protocol/",
+    "tests/pubsub/",
+    "tests/storage/",
+    "tests/wakeups/",
+    "tests/server/test_lifecycle.py",
+    "tests/server/test_two_servers.py",
+    "compat_tests/test_random_",
+    "compat_tests/test_redis_cli.py",
+)
+"""What runs on the sources, too, where everything runs on the compiled package: the rooms with compiled modules or with
+C, each of which has a pure form, and requests of each type through whole servers."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--what-differs",
+        action="store_true",
+        help="only tests marked `sources`, and the sample of those that run on the compiled package as well",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A run on another package than the one that it seems to run on is no run at all."""
+    if installed.IS_INSTALLED:
+        installed.guard_monkeypatch()
+    if not hasattr(config, "workerinput") and (wrong := installed.wrong_package()):
+        told = "\n  ".join(wrong[:20])
+        pytest.exit(f"these tests would not test what they are to test:\n  {told}", returncode=4)
+    progress.tell_progress(config, "wheel" if installed.IS_INSTALLED else "sources")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def programs_hear_ctrl_c() -> Iterator[None]:
     """A shell without job control starts what runs in its background with SIGINT ignored. Every program that the tests
@@ -37,10 +76,21 @@ def programs_hear_ctrl_c() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In workers of pytest-xdist, the longest first."""
+    """What belongs to the sources runs nowhere else. In workers of pytest-xdist, the longest come first."""
+    left_out = [item for item in items if _is_left_out(config, item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not _is_left_out(config, item)]
     if hasattr(config, "workerinput"):
         order = {begin: place for place, begin in enumerate(LONGEST)}
         items.sort(key=lambda item: order.get(_unit_of(item.nodeid), len(order)))
+
+
+def _is_left_out(config: pytest.Config, item: pytest.Item) -> bool:
+    belongs_to_sources = item.get_closest_marker("sources") is not None
+    if installed.IS_INSTALLED:
+        return belongs_to_sources
+    return bool(config.option.what_differs) and not belongs_to_sources and not item.nodeid.startswith(SAMPLE)
 
 
 def _unit_of(nodeid: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.sources("reads the sources")
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "rlite_pubsub"
 

@@ -14,6 +14,7 @@ from patience import until
 from peer import Peer, request
 from server_process import Serve, ServerProcess
 
+import rlite_pubsub
 from rlite_pubsub.cold import checking, manifest, paths
 from rlite_pubsub.cold.errors import ManifestDamaged
 
@@ -26,7 +27,7 @@ STEPS = [
     "cold-slice",
     "cold-sealed",
 ]
-SOURCE = Path(__file__).parents[2] / "rlite_pubsub"
+SOURCE = Path(rlite_pubsub.__file__).parent
 
 Seal = Callable[..., Sealer]
 

@@ -26,6 +26,7 @@ from rlite_pubsub.server import connection as connection_module
 SEED = int(os.environ.get("RLITE_MODEL_SEED", "1"))
 RUNS = int(os.environ.get("RLITE_MODEL_RUNS", "60"))
 DEVIATIONS = int(os.environ.get("RLITE_MODEL_DEVIATIONS", "1"))
+pytestmark = pytest.mark.sources("the model stands between each process and its environments, whose class is compiled")
 WAYS: tuple[Way, ...] = ("local", "unix", "elsewhere")
 
 Run = Callable[[Scope, Chooser], World]

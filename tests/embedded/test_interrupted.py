@@ -16,7 +16,6 @@ import pytest
 from patience import until
 
 import rlite_pubsub
-from rlite_pubsub.build import is_compiled
 from rlite_pubsub.commands.collections import lists
 from rlite_pubsub.keyspace.times import Times
 from rlite_pubsub.storage import environment
@@ -58,7 +57,7 @@ def interrupting(times: int, place: Callable[..., Any], *, behind: bool = False)
     return work
 
 
-@pytest.mark.skipif(is_compiled(), reason="a method of a compiled class can't be replaced")
+@pytest.mark.sources("replaces a method of a compiled class")
 @pytest.mark.parametrize(
     ("owner", "name", "times", "behind"),
     [
@@ -97,7 +96,7 @@ def test_an_interrupted_command_leaves_nothing_and_the_next_one_is_executed(
         assert_is_whole(client, "key", before)
 
 
-@pytest.mark.skipif(is_compiled(), reason="a method of a compiled class can't be replaced")
+@pytest.mark.sources("replaces a method of a compiled class")
 def test_an_event_of_an_interrupted_command_is_not_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with rlite_pubsub.Redis(folder) as client:
         client.config_set("notify-keyspace-events", "KEA")
@@ -156,7 +155,7 @@ def test_interruptions_at_any_moment_damage_nothing(folder: Path, alarm: Callabl
             assert_is_whole(client, key)
 
 
-@pytest.mark.skipif(is_compiled(), reason="a method of a compiled class can't be replaced")
+@pytest.mark.sources("replaces a method of a compiled class")
 def test_time_goes_on_after_a_transaction_that_was_interrupted_at_its_end(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

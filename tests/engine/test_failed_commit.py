@@ -6,7 +6,6 @@ import lmdb
 import pytest
 from recorded_session import House
 
-from rlite_pubsub.build import is_compiled
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import TABLE
 from rlite_pubsub.protocol.replies import Reply
@@ -137,7 +136,7 @@ def test_who_waits_behind_one_whose_answer_is_taken_back_is_served(
     assert writer.do("EXISTS", "list") == b":0\r\n"
 
 
-@pytest.mark.skipif(is_compiled(), reason="a method of a compiled class can't be replaced")
+@pytest.mark.sources("replaces a method of a compiled class")
 @pytest.mark.parametrize("limit", ["maxmemory", "store-quota"])
 def test_command_for_which_room_is_looked_for_is_refused_where_the_turn_does_not_fit(
     house: House, monkeypatch: pytest.MonkeyPatch, limit: str

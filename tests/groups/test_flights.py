@@ -63,6 +63,7 @@ def given_back(group: Group) -> dict[int, tuple[int, int]]:
     return by_id
 
 
+@pytest.mark.sources("counts the calls of a compiled method")
 def test_nothing_is_looked_at_but_the_order_while_nothing_is_due(
     house: TopicHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

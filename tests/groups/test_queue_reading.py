@@ -51,6 +51,7 @@ def subscriber(house: TopicHouse, after: Id) -> Group:
     return found
 
 
+@pytest.mark.sources("counts the calls of a compiled method")
 @pytest.mark.parametrize("place", [0, 1, LONG // 2, LONG - 2])
 def test_pop_and_peek_read_one_chunk_wherever_the_place_is(
     house: TopicHouse, place: int, monkeypatch: pytest.MonkeyPatch

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import pytest
 
-from rlite_pubsub.build import is_compiled
 from rlite_pubsub.keyspace.collection import Collection
 from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.keyspace.keyspace import Keyspace
@@ -515,7 +514,7 @@ def seen_in(found: object) -> object:
     raise TypeError
 
 
-@pytest.mark.skipif(is_compiled(), reason="a method of a compiled class can't be replaced")
+@pytest.mark.sources("replaces a method of a compiled class")
 def test_who_holds_all_there_is_does_not_look_for_more(
     environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,7 @@ def test_order_of_many_is_a_tree_whose_nodes_are_neither_small_nor_large(keyspac
     assert data.read(lambda txn: list(faults(txn))) == []
 
 
+@pytest.mark.sources("counts the calls of a compiled method")
 def test_rank_in_a_large_one_reads_one_record_of_each_level(
     keyspace: Keyspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

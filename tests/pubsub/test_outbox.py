@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from recorded_session import House
 
 from rlite_pubsub.pubsub.outbox import PushedOutbox
-from rlite_pubsub.pubsub.pressure import Counts
-
-
-class Quiet:
-    """What limits the turns of nobody."""
-
-    at_once_bytes = 1 << 60
-
-    def __init__(self) -> None:
-        self.counts = Counts()
 
 
 class Cut:
@@ -37,7 +28,7 @@ def outbox(written: list[bytes]) -> PushedOutbox:
         written.append(bytes(data))
         return len(data)
 
-    return PushedOutbox(Quiet(), send)  # type: ignore[arg-type]
+    return PushedOutbox(House().engine.pressure, send)
 
 
 def test_all_that_was_said_in_a_turn_is_written_at_once(outbox: PushedOutbox, written: list[bytes]) -> None:

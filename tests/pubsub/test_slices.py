@@ -9,7 +9,6 @@ from listeners import Listener
 
 from rlite_pubsub.durable.mailbox import DurablePost
 from rlite_pubsub.engine.turn import end_turn
-from rlite_pubsub.pubsub import post
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.kinds import CHANNELS
 from rlite_pubsub.pubsub.membership import Membership
@@ -45,9 +44,9 @@ class Process:
 
 
 @pytest.fixture
-def here(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
-    monkeypatch.setattr(post, "TAKEN_BYTES", SLICE_BYTES)
+def here(store: Store) -> Iterator[Process]:
     process = Process(store)
+    process.membership.post._slice_bytes = SLICE_BYTES
     yield process
     process.membership.leave()
 

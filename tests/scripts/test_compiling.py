@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from class_tree import Class, ClassTree, modules_below
 
+pytestmark = pytest.mark.sources("about what stands in the tree")
 ROOT = Path(__file__).parents[2]
 SETUP = ROOT / "setup.py"
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sources("about what stands in the tree")
 ROOT = Path(__file__).parents[2]
 PURE = {"RLITE_PURE": "1"}
 

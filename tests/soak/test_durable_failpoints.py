@@ -143,7 +143,7 @@ def test_what_a_killed_publisher_had_committed_is_there_once(folder: Path, start
 
 
 def test_every_failpoint_of_subscribers_and_publishers_is_a_step_of_some_test() -> None:
-    package = ROOT / "rlite_pubsub"
+    package = Path(rlite_pubsub.__file__).parent
     source = "".join(path.read_text() for room in ("pubsub", "durable") for path in (package / room).rglob("*.py"))
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
     points = set(re.findall(r'failpoint\("([a-z-]+)"\)', source))

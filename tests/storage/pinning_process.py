@@ -24,7 +24,6 @@ from pathlib import Path
 import lmdb
 
 from rlite_pubsub.storage.checkpoints import checkpoint as module
-from rlite_pubsub.storage.checkpoints import deltas
 from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint, Pinned
 from rlite_pubsub.storage.pages import holes, meta, readers
 
@@ -32,13 +31,13 @@ KEYS = 40
 
 
 class PinningProcess:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, delta_bytes: int) -> None:
         self.disk = path.with_name("synced")
         self.path = path
         self.lmdb = lmdb.Environment(
             str(path), subdir=False, map_size=1 << 28, sync=False, metasync=False, max_spare_txns=0
         )
-        self.checkpoint = Checkpoint(path, self.lmdb.begin, self.to_disk)
+        self.checkpoint = Checkpoint(path, self.lmdb.begin, self.to_disk, delta_bytes=delta_bytes)
         self.pinned: Pinned | None = None
         self.said = ""  # of the last step
         self.thread: threading.Thread | None = None
@@ -129,8 +128,7 @@ class PinningProcess:
 
 
 def main() -> None:
-    process = PinningProcess(Path(sys.argv[1]))
-    deltas.LIMIT_BYTES = int(sys.argv[2]) * 4096
+    process = PinningProcess(Path(sys.argv[1]), int(sys.argv[2]) * 4096)
     module.boot_id = lambda: b"boot-1"  # type: ignore[assignment]
     process.checkpoint._boot = b"boot-1"
     module.failpoint = process.at  # type: ignore[assignment]

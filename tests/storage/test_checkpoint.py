@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import lmdb
 import pytest
@@ -57,7 +58,11 @@ class Machine:
         with self.lmdb.begin(write=True) as txn:
             for key, value in STAYS.items():
                 txn.put(key, value)
-        self.checkpoint = Checkpoint(self.path, self.lmdb.begin, self.disk.sync)
+        self.checkpoint = self.process()
+
+    def process(self, **limits: int) -> Checkpoint:
+        """What one more process has of it."""
+        return Checkpoint(self.path, self.lmdb.begin, self.disk.sync, **limits)
 
     def put(self, number: int) -> int:
         """Write some records that depend on the number, over those before; the transaction."""
@@ -107,10 +112,10 @@ def test_after_a_power_cut_the_store_is_as_it_was_at_its_last_checkpoint(
 ) -> None:
     """Two that write take turns, as two processes do; each holds its own pin."""
     luck = random.Random(seed)
-    monkeypatch.setattr(deltas, "LIMIT_BYTES", luck.choice([0, 100, 300, 4000]) * PAGE)
+    delta_bytes = luck.choice([0, 100, 300, 4000]) * PAGE
     boot(monkeypatch, 1)
     machine = Machine(tmp_path)
-    other = Checkpoint(machine.path, machine.lmdb.begin, machine.disk.sync)
+    machine.checkpoint, other = (machine.process(delta_bytes=delta_bytes) for _ in range(2))
     number, safe = 0, -1
     for one in (machine.checkpoint, other):
         one.take()
@@ -164,7 +169,7 @@ def test_going_back_that_is_cut_off_is_done_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine
 ) -> None:
     boot(monkeypatch, 1)
-    machine.checkpoint = Checkpoint(machine.path, machine.lmdb.begin, machine.disk.sync)
+    machine.checkpoint = machine.process()
     for number in range(1, 6):
         machine.put(number)
         machine.checkpoint.take()
@@ -238,18 +243,24 @@ def test_little_that_was_changed_is_saved_without_a_sync(machine: Machine) -> No
     assert machine.checkpoint.safe == number
 
 
-def test_what_is_one_short_write_is_done_at_once(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_one_short_write_is_done_at_once(machine: Machine) -> None:
     machine.checkpoint.take()
     number = machine.put(1)
     assert machine.checkpoint.take_at_once()
     assert machine.checkpoint.safe == number
+    machine.checkpoint.release()
+    assert not machine.checkpoint.take_at_once()
+    assert "no active readers" in machine.lmdb.readers()
+
+
+def test_what_is_more_than_one_short_write_is_not_done_at_once(machine: Machine) -> None:
+    machine.checkpoint = machine.process(most_pages=3)
+    number = machine.checkpoint.take()
     machine.put(2)
     synced = machine.disk.synced
-    monkeypatch.setattr(deltas, "MOST_PAGES", 3)
     assert not machine.checkpoint.take_at_once()
     assert (machine.checkpoint.safe, machine.disk.synced) == (number, synced)
     machine.checkpoint.release()
-    assert not machine.checkpoint.take_at_once()
     assert "no active readers" in machine.lmdb.readers()
 
 
@@ -265,8 +276,8 @@ def test_what_is_done_at_once_waits_for_nobody(machine: Machine) -> None:
     assert machine.checkpoint.take_at_once()
 
 
-def test_much_that_was_changed_is_synced_where_it_is(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deltas, "MOST_PAGES", 3)
+def test_much_that_was_changed_is_synced_where_it_is(machine: Machine) -> None:
+    machine.checkpoint = machine.process(most_pages=3)
     machine.checkpoint.take()
     synced = machine.disk.synced
     machine.put(1)
@@ -274,20 +285,15 @@ def test_much_that_was_changed_is_synced_where_it_is(machine: Machine, monkeypat
     assert machine.disk.synced is not synced
 
 
-def test_after_one_with_much_only_every_so_many_are_looked_at(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks: list[int] = []
-
-    def changed_pages(*arguments: object) -> None:
-        looks.append(1)
-
+def test_after_one_with_much_only_every_so_many_are_looked_at(machine: Machine) -> None:
+    machine.checkpoint = machine.process(most_pages=3)
     machine.checkpoint.take()
-    monkeypatch.setattr(checkpoint, "changed_pages", changed_pages)
+    left = []
     for number in range(2 * (deltas.MUCH_AGAIN + 1)):
         machine.put(number)
         machine.checkpoint.take()
-    assert len(looks) == 2
+        left.append(machine.checkpoint._much)
+    assert left == 2 * [*range(deltas.MUCH_AGAIN, -1, -1)]
 
 
 def test_without_a_pin_that_protects_the_last_checkpoint_there_is_no_delta(machine: Machine) -> None:
@@ -304,7 +310,12 @@ def test_a_delta_that_cannot_be_written_is_no_obstacle(machine: Machine, monkeyp
     machine.checkpoint.take()
     synced = machine.disk.synced
     number = machine.put(1)
-    monkeypatch.setattr(deltas, "append", _no_space)
+    pwrite = os.pwrite
+
+    def into_a_full_disk(to: int, data: bytes, at: int) -> int:
+        return _no_space() if os.readlink(f"/proc/self/fd/{to}").endswith(".delta") else pwrite(to, data, at)
+
+    monkeypatch.setattr(os, "pwrite", into_a_full_disk)
     assert machine.checkpoint.take() == number
     assert machine.disk.synced is not synced
 
@@ -364,8 +375,7 @@ def test_the_second_start_after_a_power_cut_takes_nothing_back(tmp_path: Path, m
 
 def test_a_torn_slot_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
     boot(monkeypatch, 1)
-    monkeypatch.setattr(deltas, "MOST_PAGES", 0)
-    machine.checkpoint = Checkpoint(machine.path, machine.lmdb.begin, machine.disk.sync)
+    machine.checkpoint = machine.process(most_pages=0)
     machine.put(1)
     first = machine.checkpoint.take()
     machine.put(2)
@@ -419,7 +429,7 @@ def test_a_checkpoint_that_cannot_be_saved_is_an_error_and_protects_the_one_befo
     environment.close()
 
 
-def _no_space(*_: object) -> None:
+def _no_space(*_: object) -> NoReturn:
     raise OSError(28, "No space left on device")
 
 

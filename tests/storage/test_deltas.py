@@ -109,14 +109,14 @@ def test_a_line_is_left_where_it_breaks(tmp_path: Path, descriptor: int) -> None
     assert all_behind(descriptor, base(10)) == []
 
 
-def test_where_there_is_no_room_nothing_is_written(descriptor: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deltas, "LIMIT_BYTES", 10 * PAGE)
+def test_where_there_is_no_room_nothing_is_written(descriptor: int) -> None:
+    limit_bytes = 10 * PAGE
     last, runs = base(), [(7, bytes(3 * PAGE))]
-    assert append(descriptor, last, 11, META, runs, PAGE)
-    assert append(descriptor, last, 12, META, runs, PAGE)
-    assert not append(descriptor, last, 13, META, runs, PAGE)
+    assert append(descriptor, last, 11, META, runs, PAGE, limit_bytes)
+    assert append(descriptor, last, 12, META, runs, PAGE, limit_bytes)
+    assert not append(descriptor, last, 13, META, runs, PAGE, limit_bytes)
     assert [number for number, _, _ in all_behind(descriptor, base())] == [11, 12]
-    assert append(descriptor, base(30), 31, META, runs, PAGE)  # a new base begins anew
+    assert append(descriptor, base(30), 31, META, runs, PAGE, limit_bytes)  # a new base begins anew
 
 
 def test_a_short_write_is_an_error(descriptor: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from patience import PATIENCE_S, until
@@ -322,44 +322,45 @@ def test_who_has_a_smaller_quota_than_a_store_has_taken_can_still_remove(tmp_pat
     environment.close()
 
 
-class Clock:
-    """Goes on where somebody says so."""
+class SlowDisk:
+    """Each write of a delta takes as long as it is told to, by the clock that it is asked for."""
 
     def __init__(self) -> None:
+        self.takes_s = 0.0
         self._now = 0.0
+        self._pwrite = os.pwrite
 
-    def __call__(self) -> float:
+    def perf_counter(self) -> float:
         return self._now
 
-    def take(self, seconds: float, answer: object = True) -> Any:
-        self._now += seconds
-        return answer
+    def pwrite(self, to: int, data: bytes, at: int) -> int:
+        self._now += self.takes_s
+        return self._pwrite(to, data, at)
 
 
 def test_a_disk_that_was_slow_is_not_waited_for_until_it_has_been_quick(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = Environment(tmp_path / "data.mdb", "always", quota_bytes=1 << 24, checkpointed=True)
-    data.write(lambda txn: txn.put(b"a", b"b"))
-    checkpoint = data.safety.checkpoint
-    assert checkpoint is not None
-    slow, clock = 2 * safety.MOMENT_SECONDS, Clock()
-    monkeypatch.setattr(safety, "perf_counter", clock)
-    assert data.safety.sync_at_once()
-    monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(slow))
-    for _ in range(safety.DELAYS - 2):
-        assert data.safety.sync_at_once()
-    monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(0.0))
-    assert data.safety.sync_at_once()
-    monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(slow))
-    for _ in range(safety.DELAYS):
-        assert data.safety.sync_at_once()
-    monkeypatch.setattr(checkpoint, "take_at_once", lambda: clock.take(0.0))
-    for seconds in [slow] * 3 + [0.0] * safety.MOMENTS:
-        assert not data.safety.sync_at_once()
-        monkeypatch.setattr(checkpoint, "take", lambda patience_s, took=seconds: clock.take(took, 1))
+    slow_s, disk = 2 * safety.MOMENT_SECONDS, SlowDisk()
+    data = Environment(tmp_path / "data.mdb", "everysec", quota_bytes=1 << 24, checkpointed=True)
+    numbers = itertools.count()
+
+    def is_synced_at_once(takes_s: float) -> bool:
+        put(data, b"a", b"%d" % next(numbers))
+        disk.takes_s = takes_s
+        return data.safety.sync_at_once()
+
+    monkeypatch.setattr(safety, "perf_counter", disk.perf_counter)
+    monkeypatch.setattr(os, "pwrite", disk.pwrite)
+    put(data, b"a", b"")
+    data.sync()
+    for takes_s in [0.0] + [slow_s] * (safety.DELAYS - 1) + [0.0] + [slow_s] * safety.DELAYS:
+        assert is_synced_at_once(takes_s)
+    for takes_s in [slow_s] * 3 + [0.0] * safety.MOMENTS:
+        assert not is_synced_at_once(0.0)
+        disk.takes_s = takes_s
         data.sync()
-    assert data.safety.sync_at_once()
+    assert is_synced_at_once(0.0)
     monkeypatch.undo()
     data.close()
 

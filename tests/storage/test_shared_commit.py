@@ -17,7 +17,6 @@ import pytest
 from patience import until
 from storage.conftest import Start
 
-from rlite_pubsub.build import is_compiled
 from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreFull, StoreHeld
@@ -28,7 +27,7 @@ from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.turn import Turn
 
-pytestmark = pytest.mark.skipif(is_compiled(), reason="what is replaced here is compiled into those who use it")
+pytestmark = pytest.mark.sources("replaces what is compiled into those who use it, at each step of a commit")
 SOURCES = Path(shared_commit.__file__).parents[2]
 BOOT = b"this start of the machine"
 

@@ -102,12 +102,23 @@ class Pinned:
 class Checkpoint:
     """The checkpoints that one process takes of its data.mdb. Safe to share between threads."""
 
-    def __init__(self, path: Path, begin: Callable[[], lmdb.Transaction[bytes]], sync: Callable[[], None]) -> None:
-        """`begin` opens a read transaction, `sync` brings the environment's file to the disk."""
+    def __init__(
+        self,
+        path: Path,
+        begin: Callable[[], lmdb.Transaction[bytes]],
+        sync: Callable[[], None],
+        *,
+        most_pages: int = deltas.MOST_PAGES,
+        delta_bytes: int = deltas.LIMIT_BYTES,
+    ) -> None:
+        """`begin` opens a read transaction, `sync` brings the environment's file to the disk. A delta has so many pages
+        at the most, and all deltas together so many bytes."""
         self._path = path
         self._files = _Files(path)
         self._begin = begin
         self._sync = sync
+        self._most_pages = most_pages
+        self._delta_bytes = delta_bytes
         self._boot = boot_id()
         self.pin: lmdb.Transaction[bytes] | None = None
         self._pin_number = -1  # of a pin that protects what is saved
@@ -296,11 +307,12 @@ class Checkpoint:
                 return True  # another process has saved a later one, which protects ours
             try:
                 with _Opened(self._files.data, os.O_RDONLY) as data:
-                    changed = changed_pages(_reader(data), last.meta, pinned.meta, _PAGE_BYTES, deltas.MOST_PAGES)
+                    changed = changed_pages(_reader(data), last.meta, pinned.meta, _PAGE_BYTES, self._most_pages)
                 if changed is None:
                     self._much = deltas.MUCH_AGAIN
                     return False
-                return deltas.append(descriptor, last, pinned.number, pinned.meta, changed, _PAGE_BYTES)
+                number, meta = pinned.number, pinned.meta
+                return deltas.append(descriptor, last, number, meta, changed, _PAGE_BYTES, self._delta_bytes)
             except (Unknown, OSError) as trouble:
                 log.debug("%s: all of it is synced instead: %s", self._path, trouble)
                 return False

@@ -100,13 +100,21 @@ def follow(descriptor: int, last: Checkpointed, page_bytes: int) -> Runs | None:
     return runs
 
 
-def append(descriptor: int, last: Checkpointed, number: int, meta: bytes, runs: Runs, page_bytes: int) -> bool:
+def append(
+    descriptor: int,
+    last: Checkpointed,
+    number: int,
+    meta: bytes,
+    runs: Runs,
+    page_bytes: int,
+    limit_bytes: int = LIMIT_BYTES,
+) -> bool:
     """Save a checkpoint that follows from `last`, which becomes it. Returns False if there is no room. Raises OSError.
 
     The descriptor syncs what is written."""
     head_bytes = _head_bytes(len(runs))
     size = head_bytes + sum([len(pages) for _, pages in runs])
-    if last.end + size > LIMIT_BYTES:
+    if last.end + size > limit_bytes:
         return False
     head = _HEAD.pack(last.boot, last.base, last.checksum, last.number, number, meta, len(runs)) + b"".join(
         [_RUN.pack(first, len(pages) // page_bytes) for first, pages in runs]
