@@ -39,9 +39,9 @@ class CommandParser(argparse.ArgumentParser):
         return f"unknown option {word}{meant(word.partition('=')[0], known)}"
 
     def error(self, message: str) -> NoReturn:
-        """One line, and where to read more."""
+        """One line, and where to read more. A command may have a status of its own for that (`set_defaults`)."""
         print(refusal(self.prog, message), file=sys.stderr)
-        sys.exit(USAGE_ERROR)
+        sys.exit(self.get_default("usage_status") or USAGE_ERROR)
 
 
 def refusal(program: str, what: str) -> str:

@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -99,6 +100,59 @@ def test_single_command_is_sent_as_bytes_and_what_looks_like_an_option_is_an_arg
     assert run("-p", port, "-x", "SET", "piped", text=b"a\nb").stdout == b"OK\n"
     assert run("-u", f"redis://127.0.0.1:{port}/0", "--no-raw", "GET", "piped").stdout == b'"a\\nb"\n'
     assert run("-p", port, "-r", "3", "INCR", "counted").stdout == b"1\n2\n3\n"
+
+
+@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="redis-cli is not installed")
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--nosuch"], b""),
+        (["nosuch"], b""),
+        (["-e", "nosuch"], b""),
+        (["-a", "wrong", "--no-auth-warning", "ping"], b""),
+        (["quit"], b""),
+        ([], b"ping\nquit\nping\n"),
+        (["-e"], b"nosuch\nping\n"),
+        ([], b"3 ping\n0 ping\n-1 ping\n+1 ping\n1x ping\n3\n"),
+        ([], b"connect\nconnect localhost\nconnect a b c\nping\n"),
+        ([], b"connect 127.0.0.1 PORT\nping\nconnect 127.0.0.1 1\nping\n"),
+        (["-p", "1", "ping"], b""),
+        (["-p", "1"], b"ping\nping\n"),
+        (["-h", "no.such.host.invalid", "ping"], b""),
+    ],
+    ids=str,
+)
+def test_ends_as_redis_cli_does(server: Server, words: list[str], text: bytes) -> None:
+    line = ["-p", str(server.port), *words]
+    text = text.replace(b"PORT", b"%d" % server.port)
+    theirs = subprocess.run(["redis-cli", *line], input=text, capture_output=True, timeout=PATIENCE_S)
+    ours = run(*line, text=text)
+    assert (ours.returncode, ours.stdout) == (theirs.returncode, theirs.stdout)
+    assert bool(ours.stderr) == bool(theirs.stderr)
+
+
+@pytest.mark.skipif(shutil.which("redis-cli") is None, reason="redis-cli is not installed")
+def test_line_after_a_lost_connection_connects_again_as_with_redis_cli() -> None:
+    text = b"client kill type normal skipme no\nping\nping\n"
+    with Server() as server:
+        line = ["-p", str(server.port)]
+        theirs = subprocess.run(["redis-cli", *line], input=text, capture_output=True, timeout=PATIENCE_S)
+        ours = run(*line, text=text)
+    assert (ours.returncode, ours.stdout) == (theirs.returncode, theirs.stdout) == (0, b"1\nPONG\n")
+    assert ours.stderr.count(b"Error: ") == theirs.stderr.count(b"Error: ") == 1
+
+
+def test_server_that_is_shut_down_is_no_failure(serve: Serve) -> None:
+    for words, text in ((["SHUTDOWN"], b""), ([], b"PING\nSHUTDOWN NOSAVE\n")):
+        started: ServerProcess = serve()
+        ended = run("-p", str(started.port), *words, text=text)
+        assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_commands_are_not_sent_to_another_database_than_was_named(server: Server) -> None:
+    ended = run("-p", str(server.port), "-n", "99", "DBSIZE")
+    assert ended.returncode == 1 and ended.stdout == b""
+    assert b"SELECT failed: ERR DB index is out of range" in ended.stderr
 
 
 def test_errors_are_output_unless_they_are_to_fail(server: Server) -> None:
@@ -239,8 +293,8 @@ def test_user_password_and_what_warns_of_it(server: Server) -> None:
     assert with_flag.stdout == b"ann\n"
     assert b"may not be safe" in with_flag.stderr
     assert run("-p", port, "--user", "ann", "ACL", "WHOAMI", REDISCLI_AUTH="secret").stdout == b"ann\n"
-    refused = run("-p", port, "--user", "ann", "--no-auth-warning", "-a", "wrong", "PING")
-    assert refused.returncode == 1
+    refused = run("-p", port, "--user", "ann", "--no-auth-warning", "-a", "wrong", "ACL", "WHOAMI")
+    assert (refused.returncode, refused.stdout) == (0, b"default\n")  # as redis-cli goes on
     assert b"AUTH failed: WRONGPASS" in refused.stderr
 
 
@@ -394,6 +448,57 @@ def test_prompt_shows_the_database_a_transaction_messages_help_and_keeps_a_histo
     kept = history.read_text()
     assert "+SET a 1" in kept and "secret" not in kept
     assert history.stat().st_mode & 0o077 == 0
+
+
+def test_ctrl_c_empties_the_line_then_unsubscribes_then_leaves_the_prompt(serve: Serve, tmp_path: Path) -> None:
+    started: ServerProcess = serve()
+    client = redis.Redis(port=started.port)
+    terminal = Terminal(tmp_path / "history", "-p", str(started.port), "-n", "2")
+    try:
+        terminal.shows(f"127.0.0.1:{started.port}[2]>")
+        terminal.enter("SUBSCRIBE news", "(subscribed mode)>")
+        terminal.press("PING")
+        terminal.shows("PING")
+        terminal.press("\x03")
+        terminal.enter("PING", '1) "pong"')
+        assert client.pubsub_numsub("news") == [(b"news", 1)]
+        terminal.begin()
+        terminal.press("\x03")
+        terminal.shows(f"127.0.0.1:{started.port}[2]>")
+        until(lambda: client.pubsub_numsub("news") == [(b"news", 0)], "the end of the subscription")
+        terminal.enter("SET a 1", "OK")
+        assert redis.Redis(port=started.port, db=2).get("a") == b"1"
+        terminal.press("\x03")
+        assert terminal.process.wait(PATIENCE_S) == 0
+    finally:
+        terminal.process.kill()
+        terminal.process.wait()
+        os.close(terminal.descriptor)
+        client.close()
+
+
+def test_prompt_connects_to_another_server_and_to_one_that_comes_later(serve: Serve, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        free = probe.getsockname()[1]
+    terminal = Terminal(tmp_path / "history", "-p", str(free))
+    try:
+        terminal.shows(f"Could not connect to Redis at 127.0.0.1:{free}")
+        terminal.shows("not connected>")
+        terminal.enter("PING", "Could not connect")
+        started: ServerProcess = serve()
+        terminal.enter(f"connect localhost {started.port}", f"localhost:{started.port}>")
+        terminal.enter("PING", "PONG")
+        terminal.enter("help ping", "summary: Ping the server")
+        terminal.enter("connect localhost 70000", "70000 is no port")
+        terminal.enter("0 PING", "Invalid redis-cli repeat command option value.")
+        terminal.enter("SHUTDOWN", "not connected>")
+        assert "Error" not in terminal.text()
+        terminal.enter("exit", "")
+        assert terminal.process.wait(PATIENCE_S) == 0
+    finally:
+        terminal.process.kill()
+        terminal.process.wait()
+        os.close(terminal.descriptor)
 
 
 def test_prompt_without_its_library_names_what_to_install(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from rlite_pubsub.cli.ending import CommandFailed
 from rlite_pubsub.cli.prompt.dialogue import ConnectionLost, Dialogue
 from rlite_pubsub.cli.prompt.key_survey import find_hot_keys, list_keys, survey
 from rlite_pubsub.cli.prompt.latency import measure_machine, watch_latency, watch_spectrum
+from rlite_pubsub.cli.prompt.line import InvalidLine, Line
 from rlite_pubsub.cli.prompt.options import declare, unquoted
 from rlite_pubsub.cli.prompt.piping import transfer
 from rlite_pubsub.cli.prompt.place import place_of
@@ -31,7 +32,7 @@ from rlite_pubsub.protocol.replies import Error
 def cli(parser: argparse.ArgumentParser) -> None:
     """Declares its options."""
     declare(parser)
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, usage_status=1)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -52,12 +53,12 @@ def _run(arguments: argparse.Namespace) -> int:
         return _prompt(arguments, printer)
     shows = arguments.show_pushes is not False
     dialogue = Dialogue(place_of(arguments), printer.put if shows else lambda reply: None)
+    if not has_mode and not words:
+        return _lines(dialogue, printer)
     dialogue.connect(listens=False)
     try:
         if has_mode:
             return _instead(dialogue, printer, arguments)
-        if not words:
-            return _lines(dialogue, printer, fails=arguments.fails)
         return _repeat(dialogue, printer, words, arguments)
     except BrokenPipeError:  # who reads the output is gone: the command is over
         raise
@@ -124,19 +125,41 @@ def _prompt(arguments: argparse.Namespace, printer: Printer) -> int:
     return Prompt(place_of(arguments), printer).run()
 
 
-def _lines(dialogue: Dialogue, printer: Printer, *, fails: bool) -> int:
-    """Each line of standard input is a command; what is not, is reported and skipped."""
-    for line in sys.stdin.buffer:
-        words = inline.split(line)
-        if words is None:
-            print("Invalid argument(s)", flush=True)
-        elif words and words[0].lower() in (b"quit", b"exit"):
-            break
-        elif words:
-            code = _send(dialogue, printer, words, fails=fails)
-            if code:
-                return code
+def _lines(dialogue: Dialogue, printer: Printer) -> int:
+    """Each line of standard input is a command. As with redis-cli, what fails is reported, the next line connects
+    again, and the exit status is 0. Raises CommandFailed if a store cannot be opened."""
+    try:
+        for text in sys.stdin.buffer:
+            try:
+                line = Line(text)
+                if line.leaves:
+                    break
+                _obey(line, dialogue, printer)
+            except InvalidLine as failure:
+                print(failure, flush=True)
+            except BrokenPipeError:
+                raise
+            except CommandFailed as failure:
+                if dialogue.place.store is not None:
+                    raise
+                print(failure, file=sys.stderr, flush=True)
+            except (ConnectionLost, OSError) as failure:
+                print(f"Error: {failure}", file=sys.stderr, flush=True)
+    finally:
+        dialogue.close()
     return 0
+
+
+def _obey(line: Line, dialogue: Dialogue, printer: Printer) -> None:
+    """Do what a line of standard input says."""
+    moved = line.moved(dialogue.place)
+    if moved is not None:
+        dialogue.go(moved, listens=False)
+        return
+    for _ in range(line.times if line.words else 0):
+        if not dialogue.is_connected:
+            dialogue.connect(listens=False)
+        _send(dialogue, printer, line.words, fails=False)
 
 
 def _send(dialogue: Dialogue, printer: Printer, words: list[bytes], *, fails: bool) -> int:

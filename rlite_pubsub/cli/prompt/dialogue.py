@@ -7,6 +7,7 @@ messages of a subscriber.
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -100,11 +101,22 @@ class Dialogue:
             self._listener = threading.Thread(target=self._listen, args=(self._is_over,), daemon=True)
             self._listener.start()
 
+    def go(self, place: Destination, *, listens: bool) -> None:
+        """Connect to another place, and stay with it even if nobody is there. Raises as `connect` does."""
+        self.close()
+        self.place = place
+        self.connect(listens=listens)
+
     def _greet(self) -> None:
+        """As redis-cli, it goes on where the server refuses the password or RESP3, and says so; but not where it
+        refuses the database: the commands are not meant for another one."""
         for request in self._greeting():
             for reply in self._ask_here(request):
                 if isinstance(reply, Error):
-                    raise CommandFailed(f"{request[0].decode()} failed: {reply.decode(errors='backslashreplace')}")
+                    failure = f"{request[0].decode()} failed: {reply.decode(errors='backslashreplace')}"
+                    if request[0] == b"SELECT":
+                        raise CommandFailed(failure)
+                    print(failure, file=sys.stderr)
 
     def _greeting(self) -> Iterator[list[bytes]]:
         place = self.place
@@ -132,7 +144,8 @@ class Dialogue:
         """Say it; its replies: one, but as many as there are names for commands that subscribe. After MONITOR they do
         not end. Where the place says so, redirections are followed, and the other server stays the place. Raises
         OSError and ConnectionLost, but never BrokenPipeError, which is left to the output; CommandFailed if nobody is
-        where a redirection leads, or if they do not end."""
+        where a redirection leads, or if they do not end. A server that is shut down answers by closing the connection:
+        SHUTDOWN has no reply then, and that is no failure."""
         for _ in range(_MOST_REDIRECTIONS):
             found = None
             for reply in self._ask_here(request):
@@ -164,7 +177,12 @@ class Dialogue:
             word = request[0].lower()
             awaited = self._awaited(word, request)
             while awaited:
-                reply = self._next_reply()
+                try:
+                    reply = self._next_reply()
+                except ConnectionLost:
+                    if word == b"shutdown":
+                        return
+                    raise
                 is_confirming = _is_confirming(reply)
                 if is_confirming:
                     self._note_name(reply)

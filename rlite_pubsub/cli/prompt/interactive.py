@@ -4,7 +4,8 @@ Promises:
  - Messages and pushes are shown above the prompt as they come, and what is being typed stays.
  - What has a password in it is not kept in the history.
  - A connection that is gone is made again by the next command, and no command is sent twice: where it is not known
-   whether one was executed, that is said.
+   whether one was executed, that is said. A server that is not there yet is waited for in the same way.
+ - Ctrl-C takes back one thing: what waits, or what is being typed, or the subscriptions, or else the prompt.
 """
 
 from __future__ import annotations
@@ -24,22 +25,25 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from rlite_pubsub.cli.ending import CommandFailed
 from rlite_pubsub.cli.prompt.dialogue import ConnectionLost, Dialogue
+from rlite_pubsub.cli.prompt.line import InvalidLine, Line
 from rlite_pubsub.cli.prompt.manual import Manual, ManualEntry
 from rlite_pubsub.cli.prompt.place import Destination
 from rlite_pubsub.cli.prompt.shown import Printer
-from rlite_pubsub.protocol import inline
-from rlite_pubsub.protocol.replies import Error, Reply
+from rlite_pubsub.protocol.replies import Error
 
 SLOW_S = 0.5
 BOTTOM = "Tab completes, help explains, Ctrl-D leaves"
+BOTTOM_SUBSCRIBED = "Messages are shown as they come; Ctrl-C unsubscribes from all"
 HISTORY = "RLITE_CLI_HISTORY"
 """The environment's variable for the file of the history."""
 DEFAULT_HISTORY = "~/.rlite_pubsub_history"
 INTRODUCTION = """\
 help COMMAND     what a command does and takes; help SET, help CONFIG GET
 help @GROUP      the commands of a group: {groups}
+connect HOST PORT    goes to another server
 clear, quit      and a number before a command sends it that many times
-Tab completes, the arrows and Ctrl-R search the history, Ctrl-C ends what waits."""
+Tab completes, the arrows and Ctrl-R search the history
+Ctrl-C ends what waits; at the prompt it empties the line, or unsubscribes from all, or else leaves"""
 
 
 class Prompt:
@@ -51,21 +55,26 @@ class Prompt:
         self._manual = Manual(Error(b""))
 
     def run(self) -> int:
-        """Run until the user leaves. Raises CommandFailed if nobody answers at first."""
-        self._dialogue.connect(listens=True)
+        """Run until the user leaves. Raises CommandFailed if there is no store."""
         with patch_stdout():
-            self._manual = Manual(self._quietly([b"COMMAND", b"DOCS"]))
+            if not self._connect() and self._dialogue.place.store is not None:
+                return 1
             lines: PromptSession[str] = PromptSession(
                 history=_History(os.environ.get(HISTORY) or os.path.expanduser(DEFAULT_HISTORY)),
                 completer=_Words(self),
                 complete_while_typing=False,
-                bottom_toolbar=lambda: self.hint(lines.default_buffer.text) or BOTTOM,
+                bottom_toolbar=lambda: self.hint(lines.default_buffer.text) or self._bottom(),
                 reserve_space_for_menu=4,
             )
             while True:
                 try:
                     line = lines.prompt(self._where())
                 except KeyboardInterrupt:
+                    if lines.default_buffer.text:
+                        continue
+                    if not self._dialogue.has_subscribed:
+                        break
+                    self._connect()
                     continue
                 except EOFError:
                     break
@@ -84,6 +93,9 @@ class Prompt:
         entry = self._manual.entry_of(line.split())
         return f"{entry.name} {entry.syntax}" if entry is not None else ""
 
+    def _bottom(self) -> str:
+        return BOTTOM_SUBSCRIBED if self._dialogue.has_subscribed else BOTTOM
+
     def _where(self) -> str:
         dialogue = self._dialogue
         if not dialogue.is_connected:
@@ -94,63 +106,64 @@ class Prompt:
 
     def _obey(self, line: str) -> bool:
         """Obey a word of the prompt; return False if it says to leave."""
-        words = inline.split(line.encode(errors="surrogateescape"))
-        if words is None:
-            print("Invalid argument(s)")
+        try:
+            said = Line(line.encode(errors="surrogateescape"))
+            moved = said.moved(self._dialogue.place)
+        except (InvalidLine, CommandFailed) as failure:
+            print(failure)
             return True
-        if not words:
-            return True
-        word = words[0].lower()
-        if word in (b"quit", b"exit"):
+        if said.leaves:
             return False
-        if word == b"clear":
+        word = said.words[0].lower() if said.words else b""
+        if moved is not None:
+            self._connect(moved)
+        elif word == b"clear":
             print("\x1b[H\x1b[2J", end="", file=sys.__stdout__, flush=True)
         elif word in (b"help", b"?"):
-            self._help([each.decode(errors="replace") for each in words[1:]])
-        else:
-            times = 1
-            if word.isdigit() and len(words) > 1:
-                times, words = int(word), words[1:]
-            for _ in range(times):
-                if not self._send(words):
+            self._help([each.decode(errors="replace") for each in said.words[1:]])
+        elif word:
+            for _ in range(said.times):
+                if not self._send(said.words):
                     break
         return True
 
     def _send(self, words: list[bytes]) -> bool:
         """Send a command; return whether it was answered."""
-        if not self._dialogue.is_connected and not self._reconnect():
+        if not self._dialogue.is_connected and not self._connect():
             return False
         began_s = time.monotonic()
         try:
             for reply in self._dialogue.ask(words):
                 self._print(self._printer.text(words, reply))
         except KeyboardInterrupt:
-            print("interrupted: what was under way may have been executed")
-            self._reconnect()
+            if words[0].lower() != b"monitor":
+                print("interrupted: what was under way may have been executed")
+            self._connect()
             return False
         except (ConnectionLost, OSError) as failure:
             self._dialogue.close()
             print(f"Error: {failure or 'connection lost'}: it is not known whether it was executed")
-            self._reconnect()
+            self._connect()
             return False
         took_s = time.monotonic() - began_s
         if took_s >= SLOW_S and self._printer.is_for_terminal:
             print(f"({took_s:.2f}s)")
         return True
 
-    def _reconnect(self) -> bool:
+    def _connect(self, place: Destination | None = None) -> bool:
+        """Connect anew, or to another place; say why that fails."""
+        dialogue = self._dialogue
         try:
-            self._dialogue.connect(listens=True)
-        except CommandFailed as failure:
+            if place is not None:
+                dialogue.go(place, listens=True)
+            else:
+                dialogue.connect(listens=True)
+            if place is not None or not self._manual.entries:
+                self._manual = Manual(next(dialogue.ask([b"COMMAND", b"DOCS"])))
+        except (CommandFailed, ConnectionLost, OSError) as failure:
             print(failure)
             return False
         return True
-
-    def _quietly(self, request: list[bytes]) -> Reply:
-        try:
-            return next(self._dialogue.ask(request))
-        except (ConnectionLost, OSError) as failure:
-            raise CommandFailed(f"{self._dialogue.place.shown}: {failure}") from failure
 
     def _help(self, words: list[str]) -> None:
         if not words:
