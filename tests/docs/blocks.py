@@ -5,7 +5,8 @@ A page is one session of one reader, who starts in an empty folder and copies bl
 - `python`: a program. `bash`: commands, one after the other. `console`: commands behind `$ `, and what they answer.
   `javascript`: a program for node. `html`: a file that a browser opens.
 - A command that stays, as a server does, has a comment with the word "terminal": `# in a second terminal`. It stays
-  until the page ends, or, a server, until the next one starts. A page that uses a server and starts none has one.
+  until the page ends, or another command ends it (`redis-cli shutdown`). It is the last of its block: what a reader
+  pastes behind it would be that command's input.
 - A block whose first line is a comment with a file's name (`# tasks.py`) is saved under that name; of other languages
   (`ini`, `yaml`, …) that is all that is done with it.
 - A `text` block that follows another block at once is what that prints (expected.py says what counts as the same).
@@ -15,6 +16,7 @@ A page is one session of one reader, who starts in an empty folder and copies bl
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +27,10 @@ PROSE = ("text", "lua")
 _FENCE = re.compile(r"^( *)(`{3,})(.*)$")
 _NOT_RUN = re.compile(r"^\W*not run here: (.+?)\W*$")
 _FILE = re.compile(r"^(?:#|//|<!--) ?([\w.-]+\.\w+)(?: -->)?$")
+
+
+class Skipped(Exception):
+    """The block needs what this machine has not got."""
 
 
 class Block(NamedTuple):
@@ -46,6 +52,16 @@ class Block(NamedTuple):
         """Why it cannot run here, if it says so."""
         found = _NOT_RUN.match(self.text.partition("\n")[0])
         return found[1] if found else None
+
+    @property
+    def commands(self) -> list[str]:
+        """Those of a shell's block."""
+        return [command for command, _ in commands_of(self.text, self.language == "console")]
+
+    @property
+    def stays(self) -> bool:
+        """Whether its last command stays. What the page says that this prints, it prints at first."""
+        return self.language in ("bash", "console") and any(map(stays, self.commands))
 
     @property
     def file(self) -> str | None:
@@ -103,3 +119,30 @@ def indented_code(path: Path) -> list[int]:
                 found.append(number)
             after_blank = not line.strip() or (bool(found) and found[-1] == number)
     return found
+
+
+def commands_of(text: str, prompted: bool) -> Iterator[tuple[str, str | None]]:
+    """Each command of a block, with what it is said to print; None if the page does not say."""
+    command: list[str] = []
+    answer: list[str] = []
+    until: str | None = None
+    for line in text.splitlines():
+        begins_one = line.startswith("$ ") if prompted else bool(line.strip()) and not line.startswith("#")
+        if command and (until is not None or command[-1].endswith("\\")):
+            command.append(line.removeprefix("> ") if prompted else line)
+            until = None if line.strip() == until else until
+        elif begins_one:
+            if command:
+                yield "\n".join(command), "\n".join(answer) if answer else None
+            command, answer = [line.removeprefix("$ ") if prompted else line], []
+            here = re.search(r"<<-?\s*'?(\w+)'?", line)
+            until = here[1] if here else None
+        elif prompted:
+            answer.append(line)
+    if command:
+        yield "\n".join(command), "\n".join(answer) if answer else None
+
+
+def stays(command: str) -> bool:
+    """Whether it has a terminal of its own."""
+    return re.search(r"#.*\bterminal\b", command) is not None

@@ -7,6 +7,7 @@ import shutil
 import time
 from pathlib import Path
 
+from blocks import Skipped
 from expected import matches
 
 PATIENCE_S = 60
@@ -18,8 +19,6 @@ def text_of(file: Path, environment: dict[str, str], awaited: str) -> str:
 
     chromium = os.environ.get("RLITE_TEST_CHROMIUM", shutil.which("chromium"))
     if not chromium:
-        from page_run import Skipped
-
         raise Skipped("no chromium")
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"])

@@ -1,5 +1,10 @@
 """`python page_run.py PAGE`: runs the blocks of one page as its reader would, in an empty folder, with all ports free.
 
+Nothing is there but what the page has installed and started. Most pages go on where docs/install.md ends: in a
+virtual environment that has the package without extras. BARE are those that begin with nothing, and make that
+environment. It then has what `pip install` has named on this page (readers_environment.py), and the package is the one
+that the tests import: in a run of the tests on a wheel, the wheel.
+
 Prints a line of JSON for each block: its line on the page, and what went wrong, or why it was skipped. `blocks.py` says
 what a page may hold. Where the machine allows it the page has a network of its own, so that 6379 and 8080 are never
 taken. Elsewhere it uses the machine's, and its blocks are skipped if one of these ports is taken.
@@ -7,12 +12,9 @@ taken. Elsewhere it uses the machine's, and its blocks are skipped if one of the
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import ctypes
 import fcntl
-import importlib.util
-import io
 import json
 import os
 import re
@@ -20,6 +22,7 @@ import shutil
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -29,23 +32,20 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import shims
-from blocks import PROSE, ROOT, SAVED, Block, blocks_of
+from blocks import PROSE, ROOT, SAVED, Block, Skipped, blocks_of, commands_of, stays
 from expected import matches
-from terminal import Terminal, commands_of, serves
+from readers_environment import ABSENT, OURS, ReadersEnvironment
+from terminal import Terminal
 
 BLOCK_PATIENCE_S = 300
 CLONE_NEWNET = 0x40000000
 PORTS = (6379, 8080)
-OPTIONAL = {
-    "apscheduler", "celery", "channels", "django", "dramatiq", "flask", "flask_limiter", "flask_session", "huey",
-    "huey_consumer", "kombu", "node", "redis-server", "rq",
-}  # fmt: skip
-"""Modules and programs that only `scripts/test --frameworks` installs, or that a machine may not have."""
-ASKS_FOR_A_SERVER = re.compile(r"redis-cli|localhost|127\.0\.0\.1|redis\.Redis\((?!port)|redis://")
-
-
-class Skipped(Exception):
-    """The block needs what this machine has not got."""
+BARE = ("README.md", "docs/install.md")
+PROGRAMS = ("node", "npm", "redis-server")
+"""What a machine may not have."""
+SPARK = re.compile(r"^\s*(import|from) (pyspark|rlite_pubsub\.pipeline)\b", re.M)
+_NEW_ENVIRONMENT = re.compile(r"python3 -m venv (\S+)")
+_ACTIVATION = re.compile(r"(?:\.|source) (\S+)/bin/activate")
 
 
 def have_own_network() -> bool:
@@ -68,12 +68,15 @@ def taken_port() -> int | None:
 class Reader:
     """One reader with one page, an empty folder, and as many terminals as it takes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, page: str) -> None:
         self._folder = folder
         self._terminals: list[Terminal] = []
-        self._absent: dict[str, Skipped] = {}
-        self._environment = shims.environment(folder)
-        os.environ.update(self._environment)
+        self._notebook: Notebook | None = None
+        self._absent: str | None = None
+        self._variables = shims.environment(folder)
+        if page not in BARE:
+            self._make(folder / ".venv").install(OURS)
+            self._activate(folder / ".venv")
 
     def run(self, block: Block) -> None:
         """Raises AssertionError or what the block raises where it does not do what the page says."""
@@ -82,68 +85,65 @@ class Reader:
         if block.language in SAVED:
             return
         try:
-            self._run(block)
-        except Skipped as reason:
-            if block.file:
-                self._absent[Path(block.file).stem] = reason
+            printed = getattr(self, f"_run_{block.language}")(block)
+            if block.prints is not None and not block.stays:
+                assert matches(block.prints, printed), f"it printed\n{printed}\nand the page says\n{block.prints}"
+        except AssertionError:
+            if self._absent is not None:
+                raise Skipped(self._absent) from None
             raise
 
-    def _run(self, block: Block) -> None:
-        text = block.text
-        if ASKS_FOR_A_SERVER.search(text) and not re.search(r"\bserve\b", text) and not self._terminals:
-            self._open("rlite-pubsub serve --http-port 8080  # in a terminal")
-        printed = getattr(self, f"_run_{block.language}")(block)
-        if block.prints is not None:
-            assert matches(block.prints, printed), f"it printed\n{printed}\nand the page says\n{block.prints}"
-
     def close(self) -> None:
+        if self._notebook:
+            self._notebook.close()
         for terminal in self._terminals:
             terminal.close()
         self._terminals.clear()
 
     def _run_python(self, block: Block) -> str:
-        _need(_imported(block.text))
         if re.search(r"^(async )?def test_", block.text, re.M):
-            file = self._folder / "test_page.py"
-            file.write_text(block.text)
-            return self._do(f"{sys.executable} -m pytest -q -p no:cacheprovider {file}")
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            names = {"__name__": "__main__", "__file__": block.file or "page.py"}
-            exec(compile(block.text, block.name, "exec"), names)  # noqa: S102
-        return printed.getvalue()
+            (self._folder / "test_page.py").write_text(block.text)
+            return self._do("python -m pytest -q -p no:cacheprovider test_page.py")
+        file = self._folder / (block.file or "page.py")
+        file.write_text(block.text)
+        if SPARK.search(block.text):
+            self._notebook = self._notebook or Notebook(self._folder, self._variables)
+            return self._notebook.run(file)
+        ended = subprocess.run(
+            [self._found("python"), file.name], cwd=self._folder, env=self._variables, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=BLOCK_PATIENCE_S,
+        )  # fmt: skip
+        assert ended.returncode == 0, f"{block.name} ended with {ended.returncode}\n{ended.stdout}{ended.stderr}"
+        return ended.stdout
 
     def _run_bash(self, block: Block) -> str:
-        return "".join(self._command(command, None) for command, _ in commands_of(block.text, prompted=False))
+        first = block.prints if block.stays else None
+        return "".join(self._command(command, first if stays(command) else None) for command in block.commands)
 
     def _run_console(self, block: Block) -> str:
         return "".join(self._command(*pair) for pair in commands_of(block.text, prompted=True))
 
     def _run_javascript(self, block: Block) -> str:
-        _need({"node"})
-        file = self._folder / "page.mjs"
+        self._need("node")
+        file = self._folder / (block.file or "page.mjs")
         file.write_text(block.text)
-        modules = self._folder / "node_modules"
-        if not modules.exists():
-            modules.symlink_to(ROOT / "compat_tests/node_modules")
         return self._do(f"node {file.name}")
 
     def _run_html(self, block: Block) -> str:
         from browser import text_of
 
         assert block.prints is not None, "a text block must follow, with what the page shows"
-        return text_of(self._folder / (block.file or "page.html"), self._environment, block.prints)
+        return text_of(self._folder / (block.file or "page.html"), self._variables, block.prints)
 
     def _command(self, command: str, answer: str | None) -> str:
-        program = command.split()[0]
-        if program in OPTIONAL:
-            _need({program})
-        for module, reason in self._absent.items():
-            if re.search(rf"\b(import|from) {module}\b", command):
-                raise reason
-        if serves(command):
-            self._stop_serving()
-        if re.search(r"#.*\bterminal\b", command):
+        self._need(command.split()[0])
+        if made := _NEW_ENVIRONMENT.search(command):
+            self._make(self._folder / made[1])
+        if activated := _ACTIVATION.search(command):
+            self._activate(self._folder / activated[1])
+        if made or activated:
+            return ""
+        if stays(command):
             self._open(command, answer)
             return ""
         printed = self._do(command, answer)
@@ -151,42 +151,64 @@ class Reader:
             assert matches(answer, printed), f"{command} printed\n{printed}\nand the page says\n{answer}"
         return printed
 
-    def _stop_serving(self) -> None:
-        """A reader who starts another server stops the one before."""
-        for terminal in [one for one in self._terminals if serves(one.command)]:
-            terminal.close()
-            self._terminals.remove(terminal)
+    def _make(self, place: Path) -> ReadersEnvironment:
+        made = ReadersEnvironment(place)
+        made.make()
+        return made
+
+    def _activate(self, place: Path) -> None:
+        self._variables["PATH"] = f"{place / 'bin'}{os.pathsep}{self._variables['PATH']}"
+        self._variables["VIRTUAL_ENV"] = str(place)
+
+    def _need(self, program: str) -> None:
+        if program in PROGRAMS and not shutil.which(program):
+            raise Skipped(f"{program} is not installed")
+
+    def _found(self, program: str) -> str:
+        found = shutil.which(program, path=self._variables["PATH"])
+        assert found, f"{program} is not installed by this page"
+        return found
 
     def _open(self, command: str, answer: str | None = None) -> None:
-        terminal = Terminal(command, self._folder, self._environment)
+        terminal = Terminal(command, self._folder, self._variables)
         self._terminals.append(terminal)
         terminal.settle(answer)
 
     def _do(self, command: str, answer: str | None = None) -> str:
-        terminal = Terminal(command, self._folder, self._environment)
+        terminal = Terminal(command, self._folder, self._variables)
         try:
             status, printed = terminal.finish(BLOCK_PATIENCE_S)
         finally:
             terminal.close()
+        if status == ABSENT and re.match(r"(pip|npm) install", command):
+            self._absent = printed.strip()
+            raise Skipped(self._absent)
         assert status == 0, f"{command} ended with {status} and printed\n{printed}"
         return printed
 
 
-def _imported(text: str) -> set[str]:
-    """The top names of the modules that a program imports."""
-    found = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            found |= {one.name.partition(".")[0] for one in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module.partition(".")[0])
-    return found
+class Notebook:
+    """One Python of the reader's for all blocks with Spark: each start of Spark takes seconds."""
 
+    def __init__(self, folder: Path, variables: dict[str, str]) -> None:
+        python = shutil.which("python", path=variables["PATH"])
+        assert python, "python is not installed by this page"
+        self._process = subprocess.Popen(
+            [python, str(Path(__file__).with_name("notebook.py"))], cwd=folder, env=variables, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
 
-def _need(names: set[str]) -> None:
-    for name in sorted(names & OPTIONAL):
-        if name not in sys.modules and importlib.util.find_spec(name) is None and shutil.which(name) is None:
-            raise Skipped(f"{name} is not installed")
+    def run(self, file: Path) -> str:
+        assert self._process.stdin and self._process.stdout
+        print(file, file=self._process.stdin, flush=True)
+        printed, raised = json.loads(self._process.stdout.readline())
+        assert raised is None, raised
+        return str(printed)
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
 
 @contextlib.contextmanager
@@ -205,10 +227,8 @@ def _patience(block: Block) -> Iterator[None]:
 def main() -> None:
     answers, sys.stdout = sys.stdout, sys.stderr
     obstacle = None if have_own_network() else taken_port()
-    with tempfile.TemporaryDirectory(prefix="rlite-page-") as place:
-        os.chdir(place)
-        sys.path.insert(0, place)
-        reader = Reader(Path(place))
+    with tempfile.TemporaryDirectory(prefix="rlite-page-", ignore_cleanup_errors=True) as place:
+        reader = Reader(Path(place), sys.argv[1])
         try:
             for block in blocks_of(ROOT / sys.argv[1]):
                 answer: dict[str, object] = {"line": block.line}
@@ -227,9 +247,7 @@ def main() -> None:
                 print(json.dumps(answer), file=answers, flush=True)
         finally:
             reader.close()
-            os.chdir("/")
     answers.flush()
-    os._exit(0)  # what a block has left running (threads, Spark) has nothing more to say
 
 
 if __name__ == "__main__":

@@ -1,52 +1,74 @@
-"""What a reader's shell finds besides the package's own program: a pip that installs nothing, and scripts/serve.
+"""What a reader's shell finds besides the system's programs and the page's virtual environment.
 
-The environment that runs the tests has all that pages install. So `pip install` only proves that what it names can be
-installed: this package, with extras that setup.cfg has.
+The variables of the tests' own environment stay outside: a reader has no PYTHONPATH.
 """
 
 from __future__ import annotations
 
-import configparser
+import json
 import os
-import re
 import sys
 from pathlib import Path
 
 from blocks import ROOT
 
-_PIP = """#!{python}
-import re, sys
-extras = {extras!r}
-command, *words = sys.argv[1:]
-assert command == "install", command
-for word in words:
-    found = re.fullmatch(r"(?:\\.|rlite-pubsub)(?:\\[([a-z_,]+)\\])?", word)
-    assert found, f"pip install {{word}} is not about this package"
-    for extra in (found[1] or "").split(","):
-        assert extra in ("", *extras), f"there is no extra {{extra}}"
-"""
 _SERVE = """#!/bin/sh
 exec rlite-pubsub serve "$@"
 """
-_KEPT = ("PATH", "LANG", "LC_ALL", "JAVA_HOME", "RLITE_TEST_CHROMIUM", "PYTHONPATH", "NODE_PATH")
+"""scripts/serve of a clone makes an environment of its own and compiles; tests/scripts has the tests of that."""
+_PIP = """#!/bin/sh
+echo "error: externally-managed-environment" >&2
+exit 1
+"""
+"""pip of Debian, Ubuntu and Homebrew outside of a virtual environment."""
+_NPM = """#!/bin/sh
+exec "{python}" -E "{file}" "$@"
+"""
+_KEPT = ("LANG", "LC_ALL", "JAVA_HOME", "SPARK_SUBMIT_OPTS", "RLITE_TEST_CHROMIUM")
 
 
 def environment(folder: Path) -> dict[str, str]:
     """The variables of a shell in `folder`, whose home is there, too."""
     tools = folder / ".tools"
     tools.mkdir()
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / "setup.cfg")
-    extras = sorted(setup["options.extras_require"])
-    _program(tools / "pip", _PIP.format(python=sys.executable, extras=extras))
+    _program(tools / "pip", _PIP)
+    _program(tools / "npm", _NPM.format(python=sys.executable, file=__file__))
     (folder / "scripts").mkdir()
     _program(folder / "scripts/serve", _SERVE)
-    path = os.pathsep.join((str(tools), str(Path(sys.executable).parent), os.environ["PATH"]))
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    paths = os.pathsep.join(filter(None, (str(folder), str(ROOT), kept.get("PYTHONPATH"))))
-    return {**kept, "PATH": path, "HOME": str(folder), "TERM": "dumb", "COLUMNS": "200", "PYTHONPATH": paths}
+    path = os.pathsep.join((str(tools), *_system_path()))
+    return {**kept, "PATH": path, "HOME": str(folder), "TERM": "dumb", "COLUMNS": "200"}
+
+
+def _system_path() -> list[str]:
+    """PATH without virtual environments, whose programs nobody has installed for the page."""
+    folders = os.environ["PATH"].split(os.pathsep)
+    return [folder for folder in folders if folder and not (Path(folder).parent / "pyvenv.cfg").exists()]
 
 
 def _program(path: Path, text: str) -> None:
-    path.write_text(re.sub(r"^\n", "", text))
+    path.write_text(text)
     path.chmod(0o755)
+
+
+def npm(words: list[str]) -> int:
+    """`npm install NAME…`: links the packages and what they depend on, from those of compat_tests."""
+    command, *waiting = words
+    assert command == "install", command
+    modules = Path("node_modules")
+    modules.mkdir(exist_ok=True)
+    while waiting:
+        name = waiting.pop()
+        source = ROOT / "compat_tests/node_modules" / name
+        if not source.is_dir():
+            print(f"{name} is not installed for the tests")
+            return 3
+        if not (modules / name).is_symlink():
+            (modules / name).parent.mkdir(exist_ok=True)
+            (modules / name).symlink_to(source)
+            waiting += json.loads((source / "package.json").read_text()).get("dependencies", {})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(npm(sys.argv[1:]))

@@ -9,35 +9,12 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from expected import begins
 
 SETTLING_S = 60
 QUIET_S = 0.15
-
-
-def commands_of(text: str, prompted: bool) -> Iterator[tuple[str, str | None]]:
-    """Each command of a block, with what it is said to print; None if the page does not say."""
-    command: list[str] = []
-    answer: list[str] = []
-    until: str | None = None
-    for line in text.splitlines():
-        begins_one = line.startswith("$ ") if prompted else bool(line.strip()) and not line.startswith("#")
-        if command and (until is not None or command[-1].endswith("\\")):
-            command.append(line.removeprefix("> ") if prompted else line)
-            until = None if line.strip() == until else until
-        elif begins_one:
-            if command:
-                yield "\n".join(command), "\n".join(answer) if answer else None
-            command, answer = [line.removeprefix("$ ") if prompted else line], []
-            here = re.search(r"<<-?\s*'?(\w+)'?", line)
-            until = here[1] if here else None
-        elif prompted:
-            answer.append(line)
-    if command:
-        yield "\n".join(command), "\n".join(answer) if answer else None
 
 
 def serves(command: str) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blocks import PROSE, ROOT, RUN, SAVED, Block, blocks_of, indented_code, pages
+from blocks import PROSE, ROOT, RUN, SAVED, Block, blocks_of, indented_code, pages, stays
 from patience import PATIENCE_S
 
 BLOCKS = [block for path in pages() for block in blocks_of(path)]
@@ -61,3 +61,9 @@ def test_every_block_has_a_language_that_somebody_runs_or_reads() -> None:
     known = (*RUN, *SAVED, *PROSE)
     assert [block.name for block in BLOCKS if block.language not in known] == []
     assert [f"{path.relative_to(ROOT)}:{line}" for path in pages() for line in indented_code(path)] == []
+
+
+def test_a_command_that_stays_is_the_last_of_its_block() -> None:
+    """A reader who pastes the block would give that command the next one as its input."""
+    shells = [block for block in RUNNING if block.language in ("bash", "console")]
+    assert [block.name for block in shells if any(map(stays, block.commands[:-1]))] == []
