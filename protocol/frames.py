@@ -12,6 +12,9 @@ _COUNTED = {ord("*"): 1, ord(">"): 1, ord("~"): 1, ord("%"): 2}
 _SIZED = frozenset(b"$=")
 _LINES = frozenset(b"+-:,(#_$=")
 _ATTRIBUTE = ord("|")
+_MOST_BYTES = 1 << 30
+_MOST_DIGITS = 12
+_DEEPEST = 128
 
 
 def frames(data: bytes) -> Iterator[bytes]:
@@ -70,15 +73,19 @@ def _end(data: bytes, at: int) -> int:
 class Frames:
     """Takes a stream apart as it comes: each whole reply counts once, however its bytes were cut on the way."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        """A reply of more bytes is refused."""
+        self._most_bytes = most_bytes
         self._data = b""
         self._parts: list[bytes] = []  # what has come since, joined when there may be enough
         self._missing = 0  # so many bytes are needed before it makes sense to look
         self._at = 0  # of the reply under way: looked at up to here
-        self._pending = 1  # and so many elements are to come
+        self._seen = 0  # and up to here there is no end of a line
+        self._pending: list[int] = [1]  # so many elements are to come, of each aggregate that is under way
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the replies that are complete with it. Raises ValueError for what is not a reply."""
+        """Return the replies that are complete with it. Raises ValueError for what is not a reply, or is too large, or
+        too deep."""
         self._parts.append(data)
         self._missing -= len(data)
         if self._missing > 0:
@@ -87,32 +94,60 @@ class Frames:
         self._parts = []
         found = []
         start = 0
-        while self._advance():
+        while self._advance(start):
             found.append(self._data[start : self._at])
-            start, self._pending = self._at, 1
+            start, self._pending = self._at, [1]
         self._data = self._data[start:]
         self._at -= start
+        self._seen = max(self._at, self._seen - start)
         return found
 
-    def _advance(self) -> bool:
+    def _advance(self, start: int) -> bool:
         """Advance to the end of a reply; return False if it is not complete."""
         data = self._data
         self._missing = 1
         while self._pending:
-            line_end = data.find(b"\r\n", self._at)
+            line_end = data.find(b"\r\n", max(self._at, self._seen))
             if line_end < 0:
+                self._seen = max(self._at, len(data) - 1)
+                self._check_size(len(data) - start)
                 return False
             kind, end = data[self._at], line_end + 2
+            self._count(1)
             if kind in _SIZED and data[self._at + 1 : line_end] != b"-1":
-                end += int(data[self._at + 1 : line_end]) + 2
+                size = self._number(line_end)
+                if size < 0:
+                    raise ValueError("a string of less than nothing")
+                end += size + 2
                 if end > len(data):
+                    self._count(-1)
+                    self._check_size(end - start)
                     self._missing = end - len(data)
                     return False
             elif kind in _COUNTED or kind == _ATTRIBUTE:
-                self._pending += max(0, int(data[self._at + 1 : line_end])) * _COUNTED.get(kind, 2)
-                self._pending += kind == _ATTRIBUTE
+                if kind == _ATTRIBUTE:
+                    self._count(-1)  # what it belongs to follows
+                count = max(0, self._number(line_end)) * _COUNTED.get(kind, 2)
+                if count:
+                    if len(self._pending) > _DEEPEST:
+                        raise ValueError("a reply that is nested too deeply")
+                    self._pending.append(count)
             elif kind not in _LINES:
                 raise ValueError(f"{data[self._at : line_end][:100]!r} is not a reply")
-            self._pending -= 1
             self._at = end
+            while self._pending and not self._pending[-1]:
+                self._pending.pop()
         return True
+
+    def _count(self, elements: int) -> None:
+        self._pending[-1] -= elements
+
+    def _number(self, line_end: int) -> int:
+        digits = self._data[self._at + 1 : line_end]
+        if len(digits) > _MOST_DIGITS:
+            raise ValueError("a reply that is too large")
+        return int(digits)
+
+    def _check_size(self, size: int) -> None:
+        if size > self._most_bytes:
+            raise ValueError("a reply that is too large")

@@ -33,7 +33,7 @@ SEAMS: dict[str, set[str]] = {
     "replication": {"protocol", "storage", "keyspace", "engine", "embedded", "redis"},
     "shards": {"protocol", "storage", "keyspace", "groups", "engine", "cold", "replication", "redis"},
     "links": {"protocol", "storage", "pubsub", "engine", "embedded", "redis", "hiredis", "uvloop"},
-    "discovery": {"storage", "wakeups", "redis"},
+    "discovery": {"storage", "wakeups", "embedded", "redis"},
     "topics": {"embedded", "redis"},
     "queues": {"topics", "redis", "msgpack"},
     "integrations": {"embedded", "redis", "celery", "channels", "django_redis", "dramatiq", "kombu", "msgpack"},

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlite_pubsub.cli.ending import CommandFailed, say
 from rlite_pubsub.cli.target import PASSWORD
@@ -223,7 +223,10 @@ def _whole() -> ShardedWhole:
 def _connect(address: MemberAddress) -> redis.Redis:
     import redis
 
-    return redis.Redis(address.host, address.port, password=os.environ.get(PASSWORD))
+    from rlite_pubsub.embedded.bounded_parsers import BoundedParser
+
+    where: dict[str, Any] = {"host": address.host, "port": address.port, "password": os.environ.get(PASSWORD)}
+    return redis.Redis(connection_pool=redis.ConnectionPool(**where, parser_class=BoundedParser))
 
 
 def _address(word: str) -> MemberAddress:

@@ -80,7 +80,11 @@ def client_of(target: str, *, creates: bool = False, tries_again: bool = True) -
         from redis.backoff import NoBackoff
         from redis.retry import Retry
 
-        options: dict[str, Any] = {} if tries_again else {"retry": Retry(NoBackoff(), 0)}
+        from rlite_pubsub.embedded.bounded_parsers import BoundedParser
+
+        options: dict[str, Any] = {"parser_class": BoundedParser}
+        if not tries_again:
+            options["retry"] = Retry(NoBackoff(), 0)
         try:
             return redis.from_url(target, password=os.environ.get(PASSWORD), **options)
         except ValueError as failure:

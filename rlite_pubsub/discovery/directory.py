@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from rlite_pubsub.discovery.card import ServerCard, card_of
@@ -22,6 +23,8 @@ EVERY_SECONDS = 5.0
 """How often a server says its card: two may be lost."""
 TIMEOUT_SECONDS = 5.0
 _SCANNED_AT_ONCE = 1000
+_SCAN_SECONDS = 60.0
+_MOST_NAMES = 100_000
 
 
 def in_directory(url: str, topic: str | None = None) -> list[ServerCard]:
@@ -36,7 +39,10 @@ def client_of(url: str) -> redis.Redis:
     """Return a client that waits for a directory, but not for long. Raises ValueError."""
     import redis
 
-    return redis.Redis.from_url(url, socket_timeout=TIMEOUT_SECONDS, socket_connect_timeout=TIMEOUT_SECONDS)
+    from rlite_pubsub.embedded.bounded_parsers import ShortParser
+
+    options: dict[str, Any] = {"socket_timeout": TIMEOUT_SECONDS, "socket_connect_timeout": TIMEOUT_SECONDS}
+    return redis.Redis.from_url(url, **options, parser_class=ShortParser)
 
 
 def without_user(url: str) -> str:
@@ -54,8 +60,25 @@ def remove(client: redis.Redis, card: ServerCard) -> None:
     client.delete(PREFIX + card.id)
 
 
+def _names(client: redis.Redis) -> set[bytes]:
+    """Raises redis.RedisError, also where the directory does not come to an end."""
+    from redis.exceptions import InvalidResponse
+
+    until = monotonic() + _SCAN_SECONDS
+    names: set[bytes] = set()
+    cursor: Any = 0
+    more: list[Any]
+    while True:
+        cursor, more = client.scan(cursor, match=PREFIX + "*", count=_SCANNED_AT_ONCE)
+        names.update(more)
+        if not int(cursor):
+            return names
+        if len(names) > _MOST_NAMES or monotonic() > until:
+            raise InvalidResponse(f"it lists {len(names)} servers, and more")
+
+
 def _cards(client: redis.Redis) -> Iterator[ServerCard]:
-    names: list[Any] = sorted(set(client.scan_iter(match=PREFIX + "*", count=_SCANNED_AT_ONCE)))
+    names = sorted(_names(client))
     for at in range(0, len(names), _SCANNED_AT_ONCE):
         texts: list[Any] = client.mget(names[at : at + _SCANNED_AT_ONCE])
         for text in texts:

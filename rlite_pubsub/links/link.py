@@ -146,11 +146,12 @@ class Link:
             try:
                 await follow()
             except Exception as failure:
-                if not isinstance(failure, BREAKS):
+                text = str(failure) or type(failure).__name__
+                if not isinstance(failure, BREAKS) and self._errors.get(part) != text:
                     log.exception("Unexpected failure of the link %s", self.definition.name)
                 self.failures += 1
                 attempt = 0 if self._parts[part] == UP else attempt + 1
-                self._see(part, DOWN, str(failure) or type(failure).__name__)
+                self._see(part, DOWN, text)
             await asyncio.sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
 
     async def _bring(self) -> None:

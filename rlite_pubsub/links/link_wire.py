@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from types import NoneType
 from typing import Any, Final, Protocol, cast
 
 import hiredis
@@ -14,9 +15,13 @@ from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocket
 from redis.exceptions import ConnectionError, InvalidResponse, ResponseError
 
 from rlite_pubsub.embedded.loop_line import LoopLine
+from rlite_pubsub.protocol.bounded import BoundedReader, ReplyLimits
+from rlite_pubsub.pubsub.kinds import KINDS
 
 READ_BYTES: Final = 256 * 1024
 _NOTHING: Final = object()
+_MESSAGES: Final = {b"message": 3, b"smessage": 3, b"pmessage": 4}
+_CONFIRMATIONS: Final = frozenset([word for kind in KINDS for word in (kind.subscribed, kind.unsubscribed)])
 
 Request = list[bytes]
 pack: Final = cast("Callable[[tuple[bytes, ...]], bytes]", hiredis.pack_command)
@@ -140,9 +145,8 @@ class LinkWire:
     def __init__(self, stream: ByteStream, pushed: Pushed | None = None) -> None:
         self.stream = stream
         self._pushed = pushed
-        self._reader = hiredis.Reader(
-            notEnoughData=_NOTHING, replyError=ResponseError, protocolError=InvalidResponse
-        )
+        reader = hiredis.Reader(notEnoughData=_NOTHING, replyError=ResponseError, protocolError=InvalidResponse)
+        self._reader = BoundedReader(reader, ReplyLimits(), _NOTHING, InvalidResponse)
         self._expected: deque[tuple[int, list[Any], asyncio.Future[list[Any]]]] = deque()
         self._failure: BaseException | None = None
         self._task = asyncio.ensure_future(self._read())
@@ -200,10 +204,12 @@ class LinkWire:
             raise
 
     def _sort(self) -> None:
-        gets, expected = self._reader.gets, self._expected
+        gets, expected, is_remote = self._reader.gets, self._expected, self.stream.is_remote
         pushes: list[list[Any]] = []
         while (found := gets()) is not _NOTHING:
             if isinstance(found, hiredis.PushNotification):
+                if is_remote and not _is_push(found):
+                    raise InvalidResponse("the other side pushes what no server does")
                 pushes.append(found)
                 continue
             if not expected:
@@ -216,6 +222,17 @@ class LinkWire:
                     future.set_result(replies)
         if pushes and self._pushed is not None:
             self._pushed(pushes)
+
+
+def _is_push(push: list[Any]) -> bool:
+    """Whether it has the parts that the one who hears it takes for granted."""
+    word = push[0] if push else None
+    if not isinstance(word, bytes):
+        return False
+    length = _MESSAGES.get(word)
+    if length is not None:
+        return len(push) == length and [type(part) for part in push[1:]] == [bytes] * (length - 1)
+    return word not in _CONFIRMATIONS or (len(push) == 3 and isinstance(push[1], (bytes, NoneType)))
 
 
 class ServerWire(LinkWire):

@@ -1,24 +1,23 @@
 """The target of a link: a URL, and the connections to it, which redis-py makes.
 
-    redis://[user:password@]host[:port][/database]       also rediss:// (TLS), unix://path, and redis-py's options
-    redis+cluster://[user:password@]host[:port],host...  any of the nodes of a cluster
-    redis+sentinel://[user:password@]host[:port],host.../service[/database]
+redis://[user:password@]host[:port][/database]       also rediss:// (TLS), unix://path, and redis-py's options
+redis+cluster://[user:password@]host[:port],host...  any of the nodes of a cluster
+redis+sentinel://[user:password@]host[:port],host.../service[/database]
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import re
 from binascii import crc_hqx
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.connection import SSLConnection, UnixDomainSocketConnection, parse_url
-from redis.asyncio.sentinel import Sentinel
+from redis.exceptions import ConnectionError, RedisError, ResponseError
 
+from rlite_pubsub.embedded.bounded_parsers import ShortAsyncParser
 from rlite_pubsub.engine.arguments.link_words import BadLink, shown
 from rlite_pubsub.links.link_wire import (
     AnyConnection,
@@ -33,7 +32,10 @@ from rlite_pubsub.links.link_wire import (
 CONNECT_SECONDS: Final = 5.0
 SLOTS: Final = 16384
 Address = tuple[str, int]
-Answer = TypeVar("Answer")
+_UNKNOWING: Final = (RedisError, OSError, EOFError, ValueError, TypeError, LookupError, AttributeError, TimeoutError)
+"""What asking a node or a sentinel may raise, one that answers nonsense among them."""
+_DOWN: Final = frozenset((b"s_down", b"o_down"))
+_INTRODUCTION_SECONDS: Final = 15.0
 
 
 class BadTarget(ValueError):
@@ -106,7 +108,6 @@ class Target:
         if kind is not None:
             self._class = RawTlsConnection if issubclass(kind, SSLConnection) else RawUnixConnection
         self._options = found | {"protocol": 3, "socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": None}
-        self._cluster: RedisCluster | None = None
 
     @property
     def is_cluster(self) -> bool:
@@ -124,56 +125,85 @@ class Target:
         elif self.form == "sentinel":
             options["host"], options["port"] = await self._master()
         elif self.form == "cluster":
-            options["host"], options["port"] = await self._asked(partial(_node, key))
+            options["host"], options["port"] = await self._node(key)
             options.pop("db", None)
-        connection = self._class(**options)
-        await connection.connect()  # type: ignore[no-untyped-call]
+        return await self._opened(self._class, options, pushed)
+
+    async def _opened(
+        self, kind: type[AnyConnection], options: dict[str, Any], pushed: Pushed | None = None
+    ) -> ServerWire:
+        """A wire that has said who it is. Raises redis-py's errors, OSError and TimeoutError."""
+        connection = kind(**options, parser_class=ShortAsyncParser)
+        try:
+            async with asyncio.timeout(_INTRODUCTION_SECONDS):
+                await connection.connect()  # type: ignore[no-untyped-call]
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
         return ServerWire(ServerStream(connection), pushed)
 
-    async def _master(self) -> tuple[str, int]:
-        timeouts = {"socket_timeout": CONNECT_SECONDS, "socket_connect_timeout": CONNECT_SECONDS}
-        sentinel = Sentinel(self._nodes, sentinel_kwargs=timeouts)  # type: ignore[no-untyped-call]
+    async def _said(self, kind: type[AnyConnection], options: dict[str, Any], *words: bytes) -> Any:
+        """What is answered to one request. Raises redis-py's errors, OSError and TimeoutError."""
+        wire = await self._opened(kind, options)
         try:
-            host, port = await sentinel.discover_master(self._service)
-            return str(host), int(port)
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return await wire.ask(*words)
         finally:
-            for each in sentinel.sentinels:
-                await each.aclose()
+            await wire.close()
+
+    async def _master(self) -> Address:
+        """Where the service is by now, by the first sentinel that knows. Raises redis-py's errors, OSError."""
+        failure: Exception = ConnectionError("no sentinel answers")
+        for host, port in self._nodes:
+            options = {"host": host, "port": port, "protocol": 2, "socket_connect_timeout": CONNECT_SECONDS}
+            try:
+                words = await self._said(RawConnection, options, b"SENTINEL", b"MASTER", self._service.encode())
+                known = dict(zip(words[::2], words[1::2], strict=True))
+                flags = known[b"flags"].split(b",")
+                if b"master" in flags and not _DOWN.intersection(flags):
+                    return known[b"ip"].decode(), int(known[b"port"])
+                failure = ConnectionError(f"the master of {self._service} is down, says a sentinel")
+            except (*_UNKNOWING, ResponseError) as error:  # the next one may know
+                failure = error
+        raise failure
 
     async def owners(self) -> dict[int, Address]:
         """Return the present owner of each slot of the cluster. Raises redis-py's errors, and OSError."""
-        return await self._asked(_owners)
+        return (await self._cluster_seen())[1]
 
-    async def _asked(self, question: Callable[[RedisCluster], Answer]) -> Answer:
-        """Ask the cluster, each time again, because slots move."""
-        secrets = {word: self._options[word] for word in self._options if word in ("username", "password")}
-        tls = {word: value for word, value in self._options.items() if word.startswith("ssl_")}
-        if self._class is RawTlsConnection:
-            tls["ssl"] = True
-        failure: Exception | None = None
+    async def _node(self, key: bytes | None) -> Address:
+        """A node that answers; if there is a key, the one that has it. Raises redis-py's errors, and OSError."""
+        answering, owners = await self._cluster_seen()
+        if key is None:
+            return answering
+        owner = owners.get(slot_of(key))
+        if owner is None:
+            raise ConnectionError(f"no node has slot {slot_of(key)}")
+        return owner
+
+    async def _cluster_seen(self) -> tuple[Address, dict[int, Address]]:
+        """Ask the cluster who has which slot, each time again, because slots move: the node that has answered, and
+        what it says."""
+        failure: Exception = ConnectionError("no node answers")
         for host, port in self._nodes:
-            cluster = RedisCluster(host=host, port=port, socket_connect_timeout=CONNECT_SECONDS, **secrets, **tls)
+            options = self._options | {"host": host, "port": port}
+            options.pop("db", None)
             try:
-                await cluster.initialize()
-                return question(cluster)
-            except Exception as error:  # the next node may know
+                return (host, port), _slots(await self._said(self._class, options, b"CLUSTER", b"SLOTS"), host)
+            except (*_UNKNOWING, ResponseError) as error:
                 failure = error
-            finally:
-                await cluster.aclose()
-        assert failure is not None
         raise failure
 
 
-def _node(key: bytes | None, cluster: RedisCluster) -> Address:
-    node: Any = cluster.get_default_node()
-    if key is not None:
-        node = cluster.nodes_manager.get_node_from_slot(slot_of(key))
-    return str(node.host), int(node.port)
-
-
-def _owners(cluster: RedisCluster) -> dict[int, Address]:
-    found = cluster.nodes_manager.slots_cache
-    return {slot: (str(nodes[0].host), int(nodes[0].port)) for slot, nodes in found.items() if nodes}
+def _slots(said: Any, host: str) -> dict[int, Address]:
+    """`host`: of the node that said so; it need not say its own. Raises ValueError for what is no such answer."""
+    found: dict[int, Address] = {}
+    for first, last, node, *_ in said:
+        if not 0 <= first <= last < SLOTS:
+            raise ValueError("a node says that there are other slots")
+        where = (node[0].decode() if node[0] else host), int(node[1])
+        found.update(dict.fromkeys(range(first, last + 1), where))
+    return found
 
 
 def _address(node: str, default: int) -> tuple[str, int]:

@@ -15,6 +15,8 @@ import re
 import select
 import socket
 import ssl
+from collections.abc import Callable
+from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
@@ -25,6 +27,7 @@ from rlite_pubsub.replication.secure_stream import SecureStream
 _READ_AT_ONCE = 1 << 16
 _MARK_BYTES = 40
 _LONGEST_LINE = 1 << 16
+_MOST_BULK_BYTES = 1 << 30
 _HISTORY = re.compile(rb"[0-9a-zA-Z]{40}")
 _OFFSET = re.compile(rb"[0-9]{1,18}")
 
@@ -94,10 +97,17 @@ class MasterLink:
         self.peer, self.own = _ends(self._socket)
         """The master's end, and ours: `ip:port`, or a path."""
         self.descriptor = self._socket.fileno()
-        self.incoming = Incoming(lambda: self._socket.recv(_READ_AT_ONCE))
+        self.incoming = Incoming(self._receive)
         """What the master says: behind the answer to `follow` and the file, requests."""
+        self._timeout_s = timeout_s
+        self._until: float | None = None  # when what is awaited must be there as a whole
         self._size: int | None = None  # of the file, if it is known
         self._mark = b""
+
+    def _receive(self) -> bytes:
+        if self._until is not None and monotonic() > self._until:
+            raise TimeoutError("the master takes too long to answer")
+        return self._socket.recv(_READ_AT_ONCE)
 
     # -- talking
 
@@ -111,11 +121,23 @@ class MasterLink:
 
     def ask_bulk(self, *words: bytes) -> bytes:
         """Return the answer, a bulk string. Raises MasterRefused."""
-        size = int(self.ask(*words))
-        data = self.incoming.read(size + 2)
+        digits = self.ask(*words)
+        if _OFFSET.fullmatch(digits) is None or int(digits) > _MOST_BULK_BYTES:
+            raise ConnectionError(f"the other side answers {digits[:40]!r} instead of data")
+        size = int(digits)
+        data = self._within_the_time(lambda: self.incoming.read(size + 2))
         if len(data) < size + 2:
             raise ConnectionError("the master has closed the connection")
         return data[:size]
+
+    def _within_the_time(self, read: Callable[[], bytes]) -> bytes:
+        """What it reads, if it is there in the time that the master may say nothing: each byte of it could come just in
+        time. Raises OSError."""
+        self._until = monotonic() + self._timeout_s
+        try:
+            return read()
+        finally:
+            self._until = None
 
     def send(self, *words: bytes) -> None:
         """Say something that is not answered."""
@@ -124,7 +146,7 @@ class MasterLink:
     def _line(self) -> bytes:
         """The next line that is not empty: a master that prepares a file sends empty ones."""
         while True:
-            line = self.incoming.readline(_LONGEST_LINE)
+            line = self._within_the_time(lambda: self.incoming.readline(_LONGEST_LINE))
             if not line.endswith(b"\n"):
                 raise ConnectionError("the master has closed the connection")
             if line.strip():

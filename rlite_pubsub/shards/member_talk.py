@@ -5,6 +5,7 @@ It waits for its peers, so it belongs to threads.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from typing import TYPE_CHECKING, Final
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 PATIENCE_S: Final = 5.0
 """So long a key that is being moved is waited for, and a member that says nothing."""
 _PAUSE_S: Final = 0.02
+_PLACE: Final = re.compile(r"(.*):([0-9]{1,5})")
 _IDLE_LINKS: Final = 4
 """Of each member."""
 _FOLLOWED: Final = ("MOVED", "ASK", "TRYAGAIN", "LOADING")
@@ -50,11 +52,10 @@ class MemberTalk:
                 if kind not in _FOLLOWED or time.monotonic() > until:
                     text = str(refusal) if kind in _TOLD else f"ERR the member at {address[0]}:{address[1]}: {refusal}"
                     raise CommandError(text.encode(errors="backslashreplace")) from refusal
-                if kind in ("MOVED", "ASK") and len(rest) == 2:
-                    host, _, port = rest[1].rpartition(":")
-                    is_elsewhere = (host, int(port)) != address
-                    address, is_asking = (host, int(port)), kind == "ASK"
-                    if is_elsewhere:
+                if kind in ("MOVED", "ASK") and len(rest) == 2 and (found := _PLACE.fullmatch(rest[1])) is not None:
+                    before, address = address, (found[1], int(found[2]))
+                    is_asking = kind == "ASK"
+                    if address != before and time.monotonic() <= until:
                         continue
                 time.sleep(_PAUSE_S)
 

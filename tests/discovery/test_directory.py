@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from hostile_server import HostileServer
 from other_server import RedisProcess
 from patience import PATIENCE_S, until
 from server_process import ServerProcess, free_port
@@ -159,3 +161,28 @@ def test_a_user_without_the_right_is_said_once_and_registers_when_it_has_it(
     refused = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE_S)
     assert refused.returncode == 1 and "no permissions to run the 'scan' command" in refused.stderr
     assert SECRET not in refused.stderr and "Traceback" not in refused.stderr
+
+
+def _forever(reply: bytes) -> Callable[[socket.socket], None]:
+    """To each request the same reply."""
+
+    def answer(peer: socket.socket) -> None:
+        while data := peer.recv(1 << 16):
+            is_scan = b"SCAN" in data
+            peer.sendall(reply if is_scan else b"+OK\r\n" * data.count(b"*"))
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (b"*4294967295\r\n", "announces 4294967295"),
+        (b"$400000000000\r\n", "announces 400000000000 bytes"),
+        (b"*2\r\n$1\r\n7\r\n*100001\r\n" + b"".join([b"$8\r\n%08d\r\n" % n for n in range(100_001)]), "and more"),
+    ],
+    ids=["elements", "bytes", "names without end"],
+)
+def test_a_directory_that_says_too_much_is_refused(reply: bytes, why: str) -> None:
+    with HostileServer(_forever(reply)) as theirs, pytest.raises(redis.RedisError, match=why):
+        discovery.in_directory(f"redis://127.0.0.1:{theirs.port}?protocol=2")

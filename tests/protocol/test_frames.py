@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from test_encoder import GOLDEN, TREES
 
 from rlite_pubsub.protocol.encoder import encode, error
-from rlite_pubsub.protocol.frames import elements, frames
+from rlite_pubsub.protocol.frames import Frames, elements, frames
 from rlite_pubsub.protocol.replies import Push, Replies
 
 
@@ -56,3 +56,34 @@ def test_the_first_elements_of_a_message_are_read(protocol: int) -> None:
     assert elements(frame, 9) == [b"pmessage", b"a*", b"\r\n$1\r\n", b"7"]
     assert elements(encode(Push([b"unsubscribe", None, 0]), protocol), 3) == [b"unsubscribe"]
     assert elements(encode([], protocol), 3) == []
+
+
+@given(st.lists(TREES, max_size=5), st.integers(1, 9))
+def test_a_stream_is_cut_alike_however_it_comes(replies: list[Any], size: int) -> None:
+    written = [encode(reply, 3) for reply in replies]
+    data = b"".join(written)
+    cutter = Frames()
+    found: list[bytes] = []
+    for at in range(0, len(data), size):
+        found += cutter.feed(data[at : at + size])
+    assert found == written
+
+
+@pytest.mark.parametrize(
+    ("head", "unit", "why"),
+    [
+        (b"$400000000000\r\n", b"x", "too large"),
+        (b"$" + b"9" * 5000 + b"\r\n", b"", "too large"),
+        (b"+", b"x" * 100, "too large"),
+        (b"*999999\r\n", b"$1\r\na\r\n" * 100, "too large"),
+        (b"", b"|1\r\n+a\r\n+b\r\n" * 100, "too large"),
+        (b"", b"*1\r\n" * 100, "too deeply"),
+        (b"$-7\r\n", b"", "less than nothing"),
+    ],
+)
+def test_what_never_ends_is_refused(head: bytes, unit: bytes, why: str) -> None:
+    cutter = Frames(most_bytes=5000)
+    with pytest.raises(ValueError, match=why):
+        cutter.feed(head)
+        for _ in range(100):
+            cutter.feed(unit)

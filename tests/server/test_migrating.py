@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import redis
+from hostile_server import HostileServer, endless
 from patience import PATIENCE_S, until
+from peer import request
 from server_process import Serve, ServerProcess
 
 
@@ -165,3 +169,46 @@ def test_a_target_that_is_not_there_is_told(here: redis.Redis) -> None:
     with pytest.raises(redis.ResponseError, match="syntax error"):
         here.execute_command("MIGRATE", "127.0.0.1", port, "a", 0, 1000, "AUTH")
     assert here.get("a") == b"1"
+
+
+SPOKEN = {
+    "an endless string": endless(b"+OK\r\n$400000000000\r\n"),
+    "an endless line": endless(b"+"),
+    "more elements than there is memory": endless(b"+OK\r\n*4294967295\r\n", b"", 0),
+    "depths": endless(b"+OK\r\n", b"*1\r\n" * 1000),
+    "another protocol": endless(b"HTTP/1.1 200 OK\r\n\r\n", b"", 0),
+}
+
+
+@pytest.mark.parametrize("answer", SPOKEN.values(), ids=list(SPOKEN))
+def test_a_target_that_says_more_than_a_line_is_left_and_the_key_stays(
+    here: redis.Redis, server: ServerProcess, answer: Callable[[socket.socket], None]
+) -> None:
+    here.set("a", "1")
+    server.forget_peak()
+    before = server.peak_memory_bytes()
+    with HostileServer(answer) as target, pytest.raises(redis.ResponseError, match="IOERR error or timeout reading"):
+        here.migrate("127.0.0.1", target.port, ["a"], 0, 60_000)
+    assert here.get("a") == b"1"
+    assert server.peak_memory_bytes() - before < 64 << 20
+    assert "Traceback" not in server.log()
+
+
+def test_the_timeout_is_for_an_answer_and_not_for_each_byte_of_it(server: ServerProcess) -> None:
+    dripped: list[bytes] = []
+    is_over = threading.Event()
+
+    def drip(peer: socket.socket) -> None:
+        peer.recv(1 << 16)
+        while not is_over.wait(0.3):
+            peer.sendall(b"O" if dripped else b"+")
+            dripped.append(b"O")
+
+    with server.connect() as client, HostileServer(drip) as target:
+        client.do("SET", "a", 1)
+        client.send(request("MIGRATE", "127.0.0.1", target.port, "a", 0, 1000))
+        until(lambda: select.select([client.socket], [], [], 0)[0] or len(dripped) > 30, "the answer")
+        is_over.set()
+        assert len(dripped) < 20
+        assert "IOERR error or timeout reading" in str(client.reply())
+        assert client.do("GET", "a") == b"1"

@@ -277,12 +277,11 @@ class Dialogue:
         assert self._wire is not None
         try:
             data = self._wire.receive(timeout_s)
-            frames = self._frames.feed(data) if data else []
+            replies = list(map(told_apart, self._frames.feed(data))) if data else []
         except Exception as failure:  # of sockets, TLS, the store, or of what is no RESP: it is over in any case
             self._lose(str(failure))
             return False
-        for frame in frames:
-            reply = told_apart(frame)
+        for reply in replies:
             if self._was_asked_for(reply):
                 self._replies.put(reply)
             else:

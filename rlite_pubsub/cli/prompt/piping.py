@@ -51,7 +51,11 @@ def transfer(wire: Wire, source: BinaryIO, patience_s: float) -> int:
         now = time.monotonic()
         if data or before:
             heard_at = now
-        for reply in map(told_apart, frames.feed(data or b"")):
+        try:
+            heard = list(map(told_apart, frames.feed(data or b"")))
+        except (ValueError, TypeError) as failure:
+            raise CommandFailed(f"the server does not answer as Redis does: {failure}") from failure
+        for reply in heard:
             if reply == proof and has_all:
                 print(f"Last reply received from server.\nerrors: {errors}, replies: {replies}", flush=True)
                 return 1 if errors else 0

@@ -19,6 +19,8 @@ from rlite_pubsub.protocol.decoder import told_apart
 from rlite_pubsub.protocol.frames import Frames
 
 _STANDARD_OUTPUT = "-"
+_LONGEST_LINE = 1 << 16
+_MOST_DIGITS = 20
 
 
 def log_writes(wire: Wire) -> None:
@@ -30,8 +32,12 @@ def log_writes(wire: Wire) -> None:
     _say("SYNC done. Logging commands from master.")
     frames = Frames()
     while True:
-        for frame in frames.feed(data):
-            sys.stdout.buffer.write(csv(told_apart(frame)) + b"\n")
+        try:
+            heard = list(map(told_apart, frames.feed(data)))
+        except (ValueError, TypeError) as failure:
+            raise CommandFailed(f"the server does not say what a master says: {failure}") from failure
+        for reply in heard:
+            sys.stdout.buffer.write(csv(reply) + b"\n")
         sys.stdout.buffer.flush()
         data = _more(wire)
 
@@ -59,8 +65,10 @@ def _begin(wire: Wire) -> tuple[int, bytes]:
         line, end, rest = data.partition(b"\r\n")
         if end:
             break
+        if len(line) > _LONGEST_LINE:
+            raise CommandFailed("SYNC failed: the server does not answer as Redis does")
         data += _more(wire)
-    if line[:1] == b"$" and line[1:].isdigit():
+    if line[:1] == b"$" and line[1:].isdigit() and len(line) < _MOST_DIGITS:
         return int(line[1:]), rest
     raise CommandFailed(f"SYNC failed: {line.removeprefix(b'-').decode(errors='backslashreplace')}")
 

@@ -193,7 +193,8 @@ def _order(args: list[bytes]) -> _Order:
 
 def _transfer(order: _Order, requests: bytes, introduced: int, sent: list[_SentKey]) -> _Outcome:
     """Speak with the other server, for as long as each step may take. `introduced`: this many answers come before those
-    to the keys."""
+    to the keys. As in Redis each is a line, which begins with - if it is a refusal; what begins with neither that nor +
+    is no answer, and the key stays."""
     try:
         peer = Peer(order.host, order.port, order.timeout_s)
     except ConnectionRefusedError:  # Redis connects without waiting, and meets it when it writes
@@ -207,20 +208,31 @@ def _transfer(order: _Order, requests: bytes, introduced: int, sent: list[_SentK
         except OSError:
             return _Outcome(_NOT_WRITTEN)
         try:
-            introductions = [peer.answer() for _ in range(introduced)]
-            refusals = [answer for answer in introductions if isinstance(answer, Exception)]
+            introductions = [_answer(peer) for _ in range(introduced)]
+            refusals = [line for line in introductions if line]
             is_welcome = not refusals
             for each in sent:
-                answer = peer.answer()
-                if isinstance(answer, Exception):
-                    refusals.append(answer)
+                refusal = _answer(peer)
+                if refusal:
+                    refusals.append(refusal)
                 elif is_welcome:
                     arrived.append(each)
         except OSError:
             return _Outcome(_NOT_READ, arrived)
     if refusals:
-        return _Outcome(_REFUSED % str(refusals[0]).encode("utf-8", "surrogateescape"), arrived)
+        return _Outcome(_REFUSED % refusals[0], arrived)
     return _Outcome(None, arrived)
+
+
+def _answer(peer: Peer) -> bytes:
+    """What the other server refuses with; nothing if it does not. Raises OSError where it says nothing in time, or what
+    is no answer."""
+    line = peer.line()
+    if line[:1] == b"+":
+        return b""
+    if line[:1] == b"-":
+        return line[1:] or b"?"
+    raise ConnectionError("the other side does not answer as a server does")
 
 
 def _said(session: CommandSession, order: _Order, database: int, outcome: _Outcome) -> bytes:
