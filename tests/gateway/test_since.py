@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from urllib.parse import quote
 
@@ -75,6 +76,66 @@ def test_events_begin_there_too(server: HttpServer) -> None:
     for number in (-1, 0, 1):
         server.redis().xadd("events", {"type": "t", "body": number}, id=f"{MOMENT_MS + number}-0")
     assert [each.data for each in EventSource(server.http_port, f"?since={MOMENT_MS}").take(2)] == ["0", "1"]
+
+
+PATHS = ["/api/events", "/api/topics/log", "/api/channels/kept"]
+
+
+@pytest.fixture
+def append(standing: Callable[..., HttpServer]) -> Callable[[str, str], None]:
+    server = standing("--retain", "kept 7d")
+
+    def add(path: str, body: str) -> None:
+        status, _, answer = server.ask("POST", path + "?type=t" * (path == PATHS[0]), body.encode())
+        assert status == 200, answer
+
+    return add
+
+
+@pytest.mark.parametrize("since", ["1h ahead", "now", "1s"])
+@pytest.mark.parametrize("path", PATHS)
+def test_a_stream_from_a_moment_behind_all_that_there_is_begins_with_what_comes_next(
+    standing: Callable[..., HttpServer], append: Callable[[str, str], None], path: str, since: str
+) -> None:
+    server = standing("--retain", "kept 7d")
+    name = path.rpartition("/")[2]
+    field = {"events": "body"}.get(name, "message")
+    server.redis().xadd(name, {"type": "t", field: "old"} if name == "events" else {field: "old"}, id="1700000000000-0")
+    now_ms = int(time.time() * 1000)
+    word = {"1h ahead": str(now_ms + 3_600_000), "now": str(now_ms)}.get(since, since)
+    accept = {"Accept": STREAM}
+    source = EventSource(server.http_port, f"?since={word}", path=path, **accept)
+    position = source.response.getheader("last-event-id")
+    append(path, "new")
+    (found,) = source.take(1)
+    assert (found.type, "new" in found.data) == ("t" if name == "events" else "message", True)
+    assert position  # who comes back with it before there was anything has lost nothing, whatever the time
+    (again,) = EventSource(server.http_port, f"?since={word}", position, path=path, **accept).take(1)
+    assert again == found
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_stream_from_a_moment_of_a_topic_that_is_yet_to_come_has_all_of_it(
+    standing: Callable[..., HttpServer], append: Callable[[str, str], None], path: str
+) -> None:
+    server = standing("--retain", "kept 7d")
+    source = EventSource(server.http_port, "?since=1h", path=path, Accept=STREAM)
+    append(path, "first")
+    append(path, "second")
+    first, second = source.take(2)
+    assert "first" in first.data and "second" in second.data
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_an_id_that_this_store_never_gave_is_a_gap_whatever_the_moment(
+    standing: Callable[..., HttpServer], append: Callable[[str, str], None], path: str
+) -> None:
+    server = standing("--retain", "kept 7d")
+    append(path, "old")
+    source = EventSource(server.http_port, "?since=1m", "99999999999999-0", path=path, Accept=STREAM)
+    gap, old = source.take(2)
+    assert gap.type == "gap" and json.loads(gap.data)["reason"] == "unknown"
+    assert "old" in old.data
 
 
 @pytest.mark.parametrize("word", ["", "yesterday", "1.5h", "-1", "2026-13-01"])

@@ -111,17 +111,19 @@ class Streams:
         self._wake()
 
     def start(self, asked: str | None, since: Id | None = None) -> StreamStart:
-        """Return where a reader begins that names its last id, or else a place (None: all there is). Raises
-        StoreError."""
+        """Return where a reader begins that names its last id, or else the place in front of a moment (None: all there
+        is). Nothing was appended between the last id and a moment behind it: both are one place, which is told to the
+        reader, so that it finds it again whenever it comes back. Raises StoreError."""
         retry = sse.retry(self._retry_ms())
-        if asked is None:
-            return StreamStart(since or entry_ids.MIN, None, retry)
+        if asked is None and since is None:
+            return StreamStart(entry_ids.MIN, None, retry)
         if asked in EARLIEST:
             return StreamStart(entry_ids.MIN, "earliest", retry)
-        if asked in LATEST:
+        if asked is None or asked in LATEST:
             end = self._events.end()
-            name = self._events.form.name(end)
-            return StreamStart(end, name.decode(), retry + sse.position(name))
+            place = end if since is None or asked is not None else min(since, end)
+            name = self._events.form.name(place)
+            return StreamStart(place, name.decode(), retry + sse.position(name))
         after = uuid6.parse(asked)
         if after is None:
             lost: LostPlace | None = LostPlace("unknown", None, self._events.earliest(), None)
