@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import signal
 import socket
+import struct
+import weakref
 from collections.abc import Callable, Iterator
 
 import pytest
 from http_server import HttpServer
-from patience import PATIENCE_S, until
+from patience import PATIENCE_S, until, until_async
 from uvicorn import Config
 from uvicorn.server import ServerState
 
@@ -150,6 +153,38 @@ def test_readers_who_take_nothing_do_not_hold_up_the_end(server: HttpServer) -> 
     assert "Traceback" not in server.log() + server.output()
     for peer in peers:
         peer.close()
+
+
+@pytest.mark.parametrize("request_before", [False, True])
+async def test_connection_that_was_reset_is_let_go_at_once(request_before: bool) -> None:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    config = Config(answer, http=HttpConnection, timeout_keep_alive=3600, log_config=None, lifespan="off")
+    config.load()
+    made: list[weakref.ref[HttpConnection]] = []
+
+    def make() -> HttpConnection:
+        connection = HttpConnection(config, ServerState(), {})
+        made.append(weakref.ref(connection))
+        return connection
+
+    listening = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+    if request_before:
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE_S)
+    peer = writer.get_extra_info("socket")
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+    async def is_let_go() -> bool:
+        gc.collect()
+        return bool(made) and made[0]() is None
+
+    await until_async(is_let_go, "the end of the connection")
+    listening.close()
 
 
 async def nobody(scope: Scope, receive: Receive, send: Send) -> None:

@@ -76,6 +76,7 @@ class HttpConnection(HttpToolsProtocol):
         self._stop_body_timer()
         self._end_cycles()
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()  # which uvicorn forgets where the peer has reset it
 
     def data_received(self, data: bytes) -> None:
         self._head_bytes += len(data)
