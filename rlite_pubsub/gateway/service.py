@@ -63,7 +63,9 @@ class Gateway:
         self._followers = engine.followers
         waves = Waves()
         session = partial(HttpSession, engine)
-        self._segments = EventSegments(settings, keyspace, engine.keeping.retention, turn_soon)
+        self._segments = EventSegments(
+            settings, keyspace, engine.keeping.retention, turn_soon, engine.call_later
+        )
         self.posting = Posting(session, keyspace, pause, self._segments, engine.hub.agenda, turn_soon)
         self.streams = Streams(
             EventLog(keyspace), lambda: float(settings["http-heartbeat"]), lambda: int(settings["http-retry"]), waves
@@ -183,3 +185,4 @@ class Gateway:
     def _note(self) -> None:
         self.streams.note()
         self._indexing.note()
+        self._segments.note()

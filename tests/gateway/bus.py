@@ -38,7 +38,9 @@ class Bus:
         """Who puts what is posted behind it."""
         engine = self.house.engine
         assert engine.keeping is not None
-        segments = EventSegments(engine.settings, self.keyspace, engine.keeping.retention, turn_soon)
+        segments = EventSegments(
+            engine.settings, self.keyspace, engine.keeping.retention, turn_soon, engine.call_later
+        )
         session = partial(HttpSession, engine)
         return Posting(session, self.keyspace, engine.pause, segments, engine.hub.agenda, turn_soon)
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.keyspace.topic.append_rules import TOO_LARGE
 from rlite_pubsub.storage.agenda import POSTED
-from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
@@ -106,19 +105,34 @@ class Posting:
             self._agenda.later |= POSTED
             self._turn_soon()
             return
-        posts, self._waiting = self._waiting, []
-        is_first_event = any(post.topic == event.TOPIC for post in posts) and not self._has_events()
+        posts, self._waiting = self._takeable(self._waiting), []
+        if not posts:
+            return
+        has_events = bool(self._segments.size_bytes) and any(post.topic == event.TOPIC for post in posts)
         session = self._session(None, lambda replies: self._settle(posts, replies))
         for post in posts:  # one session for all: to make one costs as much as an entry
             session.ask_for(post.client, [b"XADD", post.topic, b"*", *post.words])
-        if is_first_event and self._keyspace.turn.failure is None:
-            self._segments.limit()
+        if has_events and self._keyspace.turn.failure is None:
+            try:
+                self._segments.limit()
+            except Exception as failure:  # then none of the turn's posts is stored
+                self._keyspace.fail(failure)
 
-    def _has_events(self) -> bool:
-        try:
-            return self._keyspace.for_change(event.DATABASE, event.TOPIC) is not None
-        except StoreError:
-            return True  # XADD meets it again, and says so
+    def _takeable(self, posts: list[PostedEntry]) -> list[PostedEntry]:
+        """Refuse the events that are larger than all that is kept of events."""
+        most = self._segments.most_entry_bytes()
+        if not most:
+            return posts
+        taken = []
+        for post in posts:
+            size = sum(map(len, post.words))
+            if post.topic != event.TOPIC or size <= most:
+                taken.append(post)
+            elif not post.stored.done():
+                limits = "events-segments and events-segment-size"
+                text = f"The event has {size} bytes, and by {limits} one may have {most} at most."
+                post.stored.set_exception(TooLarge(text))
+        return taken
 
     def _settle(self, posts: list[PostedEntry], replies: list[bytes]) -> None:
         """Settle the posts: nothing can be taken back any more."""

@@ -200,6 +200,23 @@ class Retention:
             topic_settings.remove_due(txn, due_ms, number)
             return
         topic.know_settings(settings)
+        self._trim(txn, topic, settings, due_ms)
+
+    def hold(self, topic: Topic) -> None:
+        """Trim a topic that `for_change` has found in this turn, if it has too much; more than one step is left to
+        later turns. Raises StoreError."""
+        txn = self._keyspace.writing()
+        self.rules.follow(txn)
+        topic.settle()
+        settings = self.settings(topic)
+        if settings is not None:
+            size_bytes = self.rules.limits(settings.own, topic.name).size_bytes
+            if 0 < size_bytes < topic.size_bytes:
+                self._trim(txn, topic, settings, self._keyspace.clock_ms())
+
+    def _trim(self, txn: Txn, topic: Topic, settings: TopicSettings, due_ms: int) -> None:
+        """Do a step for a topic that was due at this time, and note when it is due next."""
+        keyspace = self._keyspace
         limits = self.rules.limits(settings.own, topic.name)
         if topic.has_segments and self._segment_due_ms(topic, limits) <= keyspace.clock_ms():
             count, removed_bytes, state = self._lose_segment(txn, topic)
