@@ -216,6 +216,7 @@ class ChannelsResource:
         body=entry.BODIES,
         answers=as_json(record(receivers=NUMBER)),
         refusals=(413, 507),
+        undeclared=(ENCODING.name,),
     )
     async def _publish(self, request: Request) -> object:
         is_base64 = ENCODING.of(request.query) == "base64"
@@ -228,7 +229,8 @@ class ChannelsResource:
         "GET",
         "/api/channels/{name}",
         "Follow a channel",
-        about="A stream of what is published to it from now on; each event's data is a message. Where the channel is "
+        about="A stream of what is published to it from now on; each event's data is a message. The line ends of a "
+        "message (CR LF, CR, LF) all arrive as LF, unless `encoding` is `base64`. Where the channel is "
         "retained (directive `retain`), and the caller may read its topic, events have ids, and a reader that comes "
         "back with the last of them misses nothing and gets nothing twice. Otherwise a reader that asks for what was "
         "published before gets a `gap` event first.",

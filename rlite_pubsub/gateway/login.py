@@ -66,6 +66,7 @@ class SessionResource:
         "then on; it ends after twelve hours without a request, when the user changes, or with the server. With the "
         "query `end=1` the session whose token is sent ends.",
         answers=as_json(record(user=maybe(TEXT), token=maybe(TEXT))),
+        undeclared=("end",),
     )
     async def _begin(self, request: Request) -> object:
         caller: Caller = request.scope["caller"]

@@ -115,8 +115,8 @@ LAST_EVENT_ID = Parameter(
 SINCE = Parameter(
     "since",
     "Begin with what was added from then on: ms since 1970, an ISO 8601 date or time from 1970 on (in UTC where it "
-    "names no zone), or an age such as `10m`, `2h` or `7d`. A stream that comes back with a `Last-Event-ID` goes on "
-    "after that instead.",
+    "names no zone), or an age such as `10m`, `2h` or `7d`. A stream whose moment lies ahead begins with what is added "
+    "next. A stream that comes back with a `Last-Event-ID` goes on after that instead.",
     {
         "type": "string",
         "pattern": f"^(?:{_SINCE})$",
@@ -203,6 +203,7 @@ class TopicsResource:
         body={"application/json": entry.SCHEMA, **entry.BODIES},
         answers=as_json(record(id=ENTRY_ID)),
         refusals=(409, 413, 507),
+        undeclared=(ENCODING.name,),
     )
     async def _post(self, request: Request) -> object:
         is_base64 = ENCODING.of(request.query) == "base64"

@@ -14,6 +14,7 @@ from cutting_proxy import CuttingProxy
 from event_source import EventSource
 from http_server import HttpServer
 from patience import PATIENCE_S, until
+from redis.exceptions import ResponseError
 
 from rlite_pubsub.storage.topics import uuid6
 
@@ -52,6 +53,10 @@ def test_ids_grow_with_every_post(server: HttpServer) -> None:
         ("/api/events?type=a%0Aid:%205", b"x", 400),
         ("/api/events?type=a%00", b"x", 400),
         ("/api/events?type=%ff", b"x", 400),
+        ("/api/events?type=gap", b"x", 400),
+        ("/api/events?type=error", b"x", 400),
+        ("/api/events?type=open", b"x", 400),
+        ("/api/events?type=t&topic=u", b"x", 400),
         ("/api/events?type=" + "x" * 1025, b"x", 400),
         ("/api/events?type=t", b"\xff\xfe", 415),
         ("/api/events?type=t", b"x" * (1 << 20) + b"x", 413),
@@ -153,6 +158,27 @@ def test_what_redis_clients_append_is_streamed_in_the_same_order(server: HttpSer
         ("message", '{"colour": "red"}'),
         ("c", "4"),
     ]
+
+
+def test_no_event_can_be_taken_for_what_the_stream_says_of_itself(server: HttpServer) -> None:
+    redis = server.redis()
+    for type in ("gap", "error", "open", "gap ", "Gap", "opened"):
+        redis.xadd("events", {"type": type, "body": type})
+    source = EventSource(server.http_port, last_id="99999999999999-0")
+    assert source.next().type == "gap"
+    seen = [(event.type, event.data) for event in source.take(6)]
+    assert seen == [("message", "gap"), ("message", "error"), ("message", "open"),
+                    ("gap ", "gap "), ("Gap", "Gap"), ("opened", "opened")]  # fmt: skip
+    rare = EventSource(server.http_port, "?typeMatcher=%5Egap%24")
+    assert rare.next().data == "gap"  # by its type, whatever it is called
+
+
+def test_line_ends_are_kept_where_the_topic_is_read(server: HttpServer) -> None:
+    body = "a\r\nb\rc\n"
+    server.post("t", body)
+    assert EventSource(server.http_port).next().data == "a\nb\nc\n"
+    stream = EventSource(server.http_port, path="/api/topics/events", Accept="text/event-stream")
+    assert json.loads(stream.next().data)["body"] == body
 
 
 def test_what_another_process_appends_is_streamed(server: HttpServer, serve: Serve) -> None:
@@ -259,15 +285,78 @@ def test_silent_stream_says_that_it_lives(serve: Serve) -> None:
     assert bodies(source, 1) == ["x"]
 
 
+def stored_bytes(server: HttpServer) -> int:
+    return int(server.redis().execute_command("TOPIC.INFO", "events")[b"bytes"])
+
+
 def test_segments_are_kept_and_the_oldest_events_go(serve: Serve) -> None:
     server = serve("--events-segments", "4", "--events-segment-size", "10kb")
     redis = server.redis()
     for number in range(100):
         server.post("t", f"{number} " + "x" * 1000)
-    until(lambda: redis.xlen("events") <= 40, "retention")
     kept = redis.xlen("events")
-    assert kept >= 30
+    assert 30 <= kept <= 40
     assert bodies(EventSource(server.http_port), 1)[0].startswith(f"{100 - kept} ")
+
+
+def test_events_never_exceed_their_segments_at_any_commit_however_many_post(serve: Serve) -> None:
+    server = serve("--events-segments", "4", "--events-segment-size", "100kb")
+    is_over = threading.Event()
+    most = 0
+
+    def watch() -> None:
+        nonlocal most
+        client = server.redis()
+        while not is_over.is_set():
+            if client.exists("events"):
+                most = max(most, int(client.execute_command("TOPIC.INFO", "events")[b"bytes"]))
+
+    def post(size: int) -> None:
+        for _ in range(40):
+            server.post("t", "x" * size)
+
+    watcher = threading.Thread(target=watch)
+    posters = [threading.Thread(target=post, args=(size,)) for size in (60_000, 40_000, 20_000, 100, 5000, 60_000)]
+    for thread in (watcher, *posters):
+        thread.start()
+    for thread in posters:
+        thread.join(PATIENCE_S)
+    is_over.set()
+    watcher.join(PATIENCE_S)
+    assert 200_000 < most <= 400 * 1024
+
+
+def test_event_that_is_larger_than_all_segments_is_refused_and_the_others_stay(serve: Serve) -> None:
+    server = serve("--events-segments", "2", "--events-segment-size", "1kb")
+    large = b"x" * 3000
+    refused = [("/api/events?type=t", large), ("/api/topics/events", large)]
+    for path, body in refused:
+        status, _, problem = server.ask("POST", path, body)
+        assert status == 413 and "events-segment" in json.loads(problem)["detail"]
+    assert not server.redis().exists("events")
+    ids = [server.post("t", f"{number}") for number in range(3)]
+    for path, body in refused:
+        assert server.ask("POST", path, body)[0] == 413
+    with pytest.raises(ResponseError, match="TOOLARGE"):
+        server.redis().xadd("events", {"type": "t", "body": large})
+    server.redis().config_set("events-segments", 4)
+    ids.append(server.post("t", large.decode()))
+    assert [event.id for event in EventSource(server.http_port).take(4)] == ids
+    largest = b"x" * 1919
+    server.redis().config_set("events-segments", 2)
+    last = server.post("t", largest.decode())
+    assert [event.id for event in EventSource(server.http_port).take(1)] == [last]
+
+
+def test_what_redis_clients_append_beyond_the_segments_goes_soon(serve: Serve) -> None:
+    server = serve("--events-segments", "4", "--events-segment-size", "10kb")
+    server.post("t", "x")
+    pipeline = server.redis().pipeline(transaction=False)
+    for _ in range(1000):
+        pipeline.xadd("events", {"type": "t", "body": "x" * 1000})
+    pipeline.execute()
+    until(lambda: stored_bytes(server) <= 40 * 1024, "retention")
+    assert stored_bytes(server) > 30 * 1024
 
 
 # -- comings and goings

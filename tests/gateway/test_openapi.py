@@ -61,6 +61,33 @@ def test_what_the_document_rules_out_is_refused_by_streams_too(standing_server: 
     assert standing_server.ask("GET", path, Accept="text/event-stream")[0] == 400
 
 
+def test_parameter_that_a_path_does_not_have_is_refused_with_those_that_it_has(server: HttpServer) -> None:
+    """Of every operation that the document has, so that none can be forgotten."""
+    server.redis().xgroup_create("t", "g", "0", mkstream=True)
+    paths = json.loads(server.ask("GET", "/openapi.json")[2])["paths"]
+    assert len(paths) > 20
+    for path, operations in paths.items():
+        target = path.replace("{name}", "t").replace("{group}", "g")
+        for method, operation in operations.items():
+            status, _, answer = server.ask(method.upper(), f"{target}?type_matcher=order&no_such=1")
+            assert status == 400, (method, path, answer)
+            detail = json.loads(answer)["detail"]
+            known = [each["name"] for each in operation["parameters"] if each["in"] == "query"]
+            assert '"type_matcher"' in detail and all(name in detail for name in known), detail
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/api/topics?access_token=x"), ("POST", "/api/channels/c?encoding=text"),
+     ("POST", "/api/topics/t?encoding=text"), ("POST", "/api/session?end=1"), ("OPTIONS", "/api/topics?_=5"),
+     ("HEAD", "/api/topics?match=a"), ("GET", "/healthz"), ("GET", "/?from=mail")],
+)  # fmt: skip
+def test_parameter_that_is_known_without_being_in_the_document_is_taken(
+    standing_server: HttpServer, method: str, path: str
+) -> None:
+    assert standing_server.ask(method, path, b"x" if method == "POST" else b"")[0] < 300
+
+
 @pytest.mark.parametrize("are_pinned", [False, True])
 def test_schemathesis_finds_no_fault(serve: Serve, tmp_path: Path, are_pinned: bool) -> None:
     server = serve("--requirepass", PASSWORD, "--http-heartbeat", "1")

@@ -34,6 +34,7 @@ from rlite_pubsub.engine.access.user import User
 from rlite_pubsub.engine.settings.settings import SettingError
 from rlite_pubsub.gateway.access.logins import Logins
 from rlite_pubsub.gateway.access.rights import SAFE, TOKEN, BadTokens, Caller, Rights, TokenFile, Visit, refused
+from rlite_pubsub.gateway.http.operation import ACCESS_TOKEN
 from rlite_pubsub.gateway.http.request import Headers, Problem, Scope, header, parameters
 from rlite_pubsub.gateway.http.target import CHANNELS, SESSION
 from rlite_pubsub.gateway.pages import PAGE, PAGE_FILES
@@ -272,7 +273,7 @@ def _said(scope: Scope) -> Said | None:
         query = scope["query_string"]
         if scope["method"] != "GET" or b"access_token=" not in query:
             return None
-        token = next((value.encode() for name, value in parameters(query) if name == "access_token"), None)
+        token = next((value.encode() for name, value in parameters(query) if name == ACCESS_TOKEN), None)
         return Said(token, b"", token) if token is not None else None
     scheme, _, value = said.partition(b" ")
     if scheme.lower() == b"bearer":

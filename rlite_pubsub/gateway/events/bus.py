@@ -14,8 +14,9 @@ from rlite_pubsub.gateway.events.matcher import (
     Matcher,
 )
 from rlite_pubsub.gateway.events.posting import Posting, PostRefused
+from rlite_pubsub.gateway.http import sse
 from rlite_pubsub.gateway.http.operation import STREAM, Request, as_json, serves
-from rlite_pubsub.gateway.http.parameter import Parameter, Several
+from rlite_pubsub.gateway.http.parameter import Parameter, Several, check_names
 from rlite_pubsub.gateway.http.request import Problem, answer, parameters
 from rlite_pubsub.gateway.http.schema import SENT, TEXT, record
 from rlite_pubsub.gateway.streams.streams import HEADERS, Streams
@@ -24,6 +25,7 @@ from rlite_pubsub.storage.topics import uuid6
 
 MAX_KNOWN_BYTES = 256
 """Of a query that is not read twice."""
+_RESERVED = ", ".join(sorted(name.decode() for name in sse.NOTICES))
 _JSON = (b"content-type", b"application/json")
 _NOT_TEXT = (
     "The body of an event is UTF-8 text, and this is not. Encode it as base64, and let the event's type say so: "
@@ -32,8 +34,14 @@ _NOT_TEXT = (
 _UUID = {"type": "string", "format": "uuid", "description": "A UUID of version 6, which sorts by time."}
 TYPE = Parameter(
     "type",
-    f"At most {MAX_TYPE_BYTES} bytes of UTF-8, without control characters.",
-    {"type": "string", "minLength": 1, "pattern": "^[^\\x00-\\x1f\\x7f]+$"},
+    f"At most {MAX_TYPE_BYTES} bytes of UTF-8, without control characters. {_RESERVED} are notices of streams, and no "
+    "event's type.",
+    {
+        "type": "string",
+        "minLength": 1,
+        "pattern": "^[^\\x00-\\x1f\\x7f]+$",
+        "not": {"enum": sorted(name.decode() for name in sse.NOTICES)},
+    },
     str,
     "",
     is_required=True,
@@ -86,7 +94,9 @@ class EventsResource:
         "/api/events",
         "Follow events",
         about="A stream that replays the events after an id, of all types in one order, and continues with new ones, "
-        "without a gap or a duplicate. Each has a type, an id and a body.",
+        "without a gap or a duplicate. Each has a type, an id and a body. The body's line ends (CR LF, CR, LF) all "
+        "arrive as LF, the only one that this format has; `/api/topics/events` has bodies as they were posted. What a "
+        f"Redis client has appended with one of the types {_RESERVED} arrives as a `message`.",
         parameters=(TYPE_MATCHER, SINCE, LAST_EVENT_ID),
         headers=RESUMES,
         answers={STREAM: SENT},
@@ -110,7 +120,9 @@ def type_of(query: bytes) -> bytes:
 
 
 def _type_of(query: bytes) -> bytes:
-    types = [value for name, value in parameters(query) if name == TYPE.name]
+    said = parameters(query)
+    check_names(said, (TYPE.name,))
+    types = [value for _, value in said]
     if len(types) != 1 or not types[0]:
         raise Problem(400, "No type", "An event has one type, which is not empty: POST /api/events?type=T.")
     type = types[0].encode()
@@ -118,6 +130,8 @@ def _type_of(query: bytes) -> bytes:
         raise Problem(400, "Type too long", f"A type has at most {MAX_TYPE_BYTES} bytes.")
     if any(ord(character) < 32 or character == "\x7f" for character in types[0]):
         raise Problem(400, "Bad type", f"A type has no control characters: {json.dumps(types[0][:80])}.")
+    if type in sse.NOTICES:
+        raise Problem(400, "Reserved type", f"{_RESERVED} are notices of streams, and no event's type.")
     return type
 
 

@@ -91,6 +91,7 @@ class Entrance:
             if answering is None:
                 names = _allowed(served)
                 raise Problem(405, "Method not allowed", f"This path supports {names}.", [(b"allow", names.encode())])
+            answering.operation.check(scope["query_string"])
             said = await answering(request)
             if said is not None:
                 await say(send, headers, said)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any
 
-from rlite_pubsub.gateway.http.operation import Operation, Request, Table, as_json, serves, table
+from rlite_pubsub.gateway.http.operation import ACCESS_TOKEN, Operation, Request, Table, as_json, serves, table
 from rlite_pubsub.gateway.http.parameter import Parameter
 from rlite_pubsub.gateway.http.request import answer
 from rlite_pubsub.gateway.http.schema import PROBLEM, TEXT
@@ -22,6 +22,9 @@ UTF-8). They have at most {MAX_NAME_BYTES} bytes. A `/` that is not encoded is p
 unambiguous.
 
 **Names in JSON** are text; a byte that is not UTF-8 becomes `\\xNN`.
+
+**Parameters** of a query that a path does not list are refused with 400, which names them and those that it knows. A \
+GET also knows `access_token`.
 
 **Lists** are sorted and come a page at a time; the `next` of a page is the `after` of the following one.
 
@@ -45,7 +48,7 @@ _SCHEMES = {
     "query": {
         "type": "apiKey",
         "in": "query",
-        "name": "access_token",
+        "name": ACCESS_TOKEN,
         "description": "For EventSource, which cannot send headers.",
     },
 }

@@ -12,12 +12,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from rlite_pubsub.gateway.http.parameter import Parameter
+from rlite_pubsub.gateway.http.parameter import Parameter, check_names
 from rlite_pubsub.gateway.http.request import Headers, Receive, Scope, Send, header, parameters, whole_body
 from rlite_pubsub.gateway.http.schema import Schema
 from rlite_pubsub.gateway.http.target import RequestTarget
 
 STREAM = "text/event-stream"
+ACCESS_TOKEN = "access_token"
+"""In the query of a GET: what guard.py reads there."""
 
 
 @dataclass(slots=True)
@@ -95,6 +97,13 @@ class Operation(NamedTuple):
     """What 503 may have that is no problem's text."""
     is_open: bool
     """To all."""
+    known: tuple[str, ...]
+    """The names of all parameters that its query may have."""
+
+    def check(self, query: bytes) -> None:
+        """Raise Problem if a query has a parameter that this operation does not know."""
+        if query:
+            check_names(parameters(query), self.known)
 
 
 class Served(NamedTuple):
@@ -126,8 +135,11 @@ def serves(
     refusals: tuple[int, ...] = (),
     failing: Contents | None = None,
     is_open: bool = False,
+    undeclared: tuple[str, ...] = (),
 ) -> Callable[[Handler], Operation]:
-    """Declare a handler."""
+    """Declare a handler. `undeclared`: parameters that are not in the document, because no schema can say what they
+    mean."""
+    known = (*(each.name for each in parameters), *undeclared, *((ACCESS_TOKEN,) if method == "GET" else ()))
 
     def declare(handler: Handler) -> Operation:
         return Operation(
@@ -145,6 +157,7 @@ def serves(
             refusals,
             failing or {},
             is_open,
+            known,
         )
 
     return declare

@@ -1,12 +1,13 @@
 """The parameters of a query: each is declared once, and is read and described by that declaration.
 
-A value outside its schema is refused, and so is a repeated one where only one is allowed. Undeclared names are ignored:
-clients add some of their own.
+A value outside its schema is refused, and so are a repeated one where only one is allowed, and a name that is not
+declared: whoever misspells a filter would get everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Collection, Sequence
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from rlite_pubsub.gateway.http.request import Problem
@@ -90,6 +91,14 @@ ENCODING = Parameter(
     _encoding,
     "text",
 )
+
+
+def check_names(query: Query, known: Collection[str]) -> None:
+    """Raise Problem for a parameter that is not one of these."""
+    for name, _ in query:
+        if name not in known:
+            others = f"This path knows {', '.join(known)}." if known else "This path has none."
+            raise Problem(400, "Unknown parameter", f"There is no parameter {json.dumps(name[:80])} here. {others}")
 
 
 class ListSpan(NamedTuple):
