@@ -14,6 +14,7 @@ from rlite_pubsub.engine.doors import CannotListen, Doors
 from rlite_pubsub.engine.settings.settings import SettingError
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.connections import Connections
+from rlite_pubsub.server.port_holders import in_use
 from rlite_pubsub.server.sockets import is_loopback, spelled
 from rlite_pubsub.server.turns import Turns
 
@@ -374,8 +375,10 @@ class Listening:
             sockets = self._doors.tcp(addresses, port, self._settings["tcp-backlog"])
         except CannotListen as failure:
             where = f"{failure.host}:{failure.port}"
-            text = f"Could not create server TCP listening socket {where}: bind: {failure.strerror}"
-            raise StartupError(text) from failure
+            reason = failure.strerror or str(failure)
+            if failure.errno == errno.EADDRINUSE:
+                reason = in_use(failure.port, "tls-port" if speaks_tls else "port", reason)
+            raise StartupError(f"Could not create server TCP listening socket {where}: bind: {reason}") from failure
         return [Listener(self._turns, self._admission, sock, speaks_tls=speaks_tls) for sock in sockets]
 
     def _close(self, listeners: list[Listener]) -> None:

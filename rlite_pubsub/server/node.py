@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import logging
 import resource
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.access.acl_file import UsersFileError
 from rlite_pubsub.engine.delivery import Delivery
-from rlite_pubsub.engine.doors import Doors
+from rlite_pubsub.engine.doors import CannotListen, Doors
 from rlite_pubsub.engine.engine import Engine, Surroundings
 from rlite_pubsub.engine.replicas.replicas import FileWish
 from rlite_pubsub.engine.settings.followed import durability
@@ -38,7 +39,9 @@ from rlite_pubsub.server.companions.registration import Registration
 from rlite_pubsub.server.companions.shipping import Shipping
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.connections import Connections
+from rlite_pubsub.server.leftovers import leftovers
 from rlite_pubsub.server.listening import Listener, Listening, StartupError
+from rlite_pubsub.server.port_holders import in_use
 from rlite_pubsub.server.safekeeping import Safekeeping
 from rlite_pubsub.server.turns import Turns
 from rlite_pubsub.server.upkeep import Upkeep
@@ -218,7 +221,12 @@ class Node:
         except OSError as failure:
             asked = self.settings["http-port"], self.settings["http-tls-port"]
             ports = " or ".join(str(port) for port in asked if port)
-            raise StartupError(f"Could not listen for HTTP on port {ports}: {failure.strerror}") from failure
+            reason = failure.strerror or str(failure)
+            if isinstance(failure, CannotListen) and failure.errno == errno.EADDRINUSE:
+                ports = str(failure.port)
+                directive = "http-port" if failure.port == self.settings["http-port"] else "http-tls-port"
+                reason = in_use(failure.port, directive, reason)
+            raise StartupError(f"Could not listen for HTTP on port {ports}: {reason}") from failure
         self.gateway = gateway
         self.syncing.time_syncs(gateway.metrics.synced)
 
@@ -377,6 +385,7 @@ def settle_memory() -> None:
 
 def _open_store(settings: Settings) -> Store:
     folder = Path(settings["dir"].decode())
+    found = leftovers(settings)
     try:
         store = Store.open(
             folder,
@@ -385,6 +394,8 @@ def _open_store(settings: Settings) -> Store:
             for_group=not settings["umask"] & 0o070,
         )
         store.wait_for_writers(settings["writer-patience"])
+        for each in found:
+            log.warning("%s", each)
         return store
     except (StoreError, OSError) as failure:
         raise StartupError(f"Can't open the store {folder}: {failure}") from failure
