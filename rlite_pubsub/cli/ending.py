@@ -33,13 +33,20 @@ def run(arguments: argparse.Namespace) -> int:
         _drop_output()
         return 0
     except (CommandFailed, RedisError, StoreError, OSError) as failure:
-        say(_with_place(str(failure), _place(arguments, is_connection=isinstance(failure, RedisError))))
+        say(_with_place(_text(failure), _place(arguments, is_connection=isinstance(failure, RedisError))))
         return 1
 
 
 def say(what: str) -> None:
     """Tell the user something that is no output."""
     print(f"rlite-pubsub: {what}", file=sys.stderr, flush=True)
+
+
+def _text(failure: Exception) -> str:
+    """Return what went wrong, without the number that an OSError begins with."""
+    if isinstance(failure, OSError) and failure.strerror and failure.filename is not None:
+        return f"{os.fsdecode(failure.filename)}: {failure.strerror}"
+    return str(failure)
 
 
 def _place(arguments: argparse.Namespace, *, is_connection: bool) -> str | None:

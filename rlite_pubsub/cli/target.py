@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import pwd
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,29 @@ def client_of(target: str, *, creates: bool = False, tries_again: bool = True) -
 
 
 def must_exist(folder: str) -> None:
-    """Looking must not make a store. Raises FileNotFoundError."""
-    if not (Path(folder) / "live.mdb").exists():
+    """Looking must not make a store. Raises FileNotFoundError and CommandFailed."""
+    try:
+        is_there = (Path(folder) / "live.mdb").exists()
+    except PermissionError as failure:
+        raise CommandFailed(f"{folder} is not open to {_user()}: ask as its owner, {_owner_of(folder)}") from failure
+    if not is_there:
         raise FileNotFoundError(f"there is no store in {folder}")
+
+
+def _user() -> str:
+    return _name_of(os.geteuid())
+
+
+def _owner_of(folder: str) -> str:
+    """Return whose folder this is, or the nearest one above it that can be seen."""
+    for path in (Path(folder), *Path(os.path.abspath(folder)).parents):
+        with suppress(OSError):
+            return _name_of(path.stat().st_uid)
+    return "root"
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"

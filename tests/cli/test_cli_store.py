@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -206,6 +207,21 @@ def test_folder_that_may_not_be_looked_at_is_refused_in_one_line(tmp_path: Path,
     ended = run(words[0], "-s", folder, *words[1:])
     assert ended.returncode == 1 and folder in ended.stderr and "File name too long" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(not os.geteuid() and shutil.which("setpriv") is None, reason="root may look everywhere")
+@pytest.mark.parametrize("words", [["doctor"], ["top", "--once"], ["publish", "c", "m"]])
+def test_folder_that_is_closed_to_the_user_is_said_with_its_owner(tmp_path: Path, words: list[str]) -> None:
+    folder = tmp_path / "store"
+    Store.open(folder).close()
+    folder.chmod(0)
+    as_anybody = [] if os.geteuid() else ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    command = [*as_anybody, sys.executable, "-m", "rlite_pubsub", words[0], "-s", str(folder), *words[1:]]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    folder.chmod(0o700)
+    assert refused.returncode == 1 and not refused.stdout
+    (line,) = refused.stderr.splitlines()
+    assert str(folder) in line and "Errno" not in line and f"as its owner, {folder.owner()}" in line
 
 
 def test_store_is_made_where_that_is_asked_for(tmp_path: Path) -> None:
