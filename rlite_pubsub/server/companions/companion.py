@@ -11,6 +11,10 @@ import sys
 
 log = logging.getLogger("rlite_pubsub")
 
+OWN_GROUP = 0
+"""Ctrl-C goes to all of the terminal's foreground group: the server alone should get it, and end its processes in
+order."""
+
 
 class Companion:
     """Starts a process beside a server, and starts it again when it dies."""
@@ -33,7 +37,8 @@ class Companion:
         """Start it; in the place of the one that there is. Raises OSError."""
         self.end(0)
         self._words = words
-        self._process = subprocess.Popen([sys.executable, "-m", self._module], stdin=subprocess.PIPE)
+        command = [sys.executable, "-m", self._module]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, process_group=OWN_GROUP)
         self.tell(words)
 
     def tell(self, words: dict[str, object]) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rlite_pubsub.engine.replicas.replicas import FileWish
+from rlite_pubsub.server.companions.companion import OWN_GROUP
 
 
 class _Sending(NamedTuple):
@@ -50,6 +51,7 @@ class Dumps:
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=descriptor,
+                process_group=OWN_GROUP,
                 pass_fds=() if tell < 0 else (tell,),
             )
         finally:
