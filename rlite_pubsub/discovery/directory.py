@@ -65,9 +65,8 @@ def _names(client: redis.Redis) -> set[bytes]:
     from redis.exceptions import InvalidResponse
 
     until = monotonic() + _SCAN_SECONDS
-    names: set[bytes] = set()
+    names: set[Any] = set()
     cursor: Any = 0
-    more: list[Any]
     while True:
         cursor, more = client.scan(cursor, match=PREFIX + "*", count=_SCANNED_AT_ONCE)
         names.update(more)
