@@ -74,7 +74,12 @@ class AsyncStoreConnection(UnixDomainSocketConnection):
         """As redis-py's. A request that waits for a writer is answered once `writer-patience` is over; the time that is
         allowed for a reply counts behind that."""
         if timeout is None and isinstance(self._reader, LoopLine):
-            await self._reader.pass_line()
+            try:
+                await self._reader.pass_line()
+            except BaseException:
+                if options.get("disconnect_on_error", True):
+                    await self.disconnect(nowait=True)
+                raise
         return await super().read_response(disable_decoding, timeout, **options)
 
     def pack_command(self, *args: Any) -> list[list[bytes]]:  # type: ignore[override]

@@ -110,8 +110,14 @@ class StoreConnection(UnixDomainSocketConnection):
         if line is None or self.health_check_interval or self._parser._reader.has_data() or not line.host.is_open:
             return False
         session = line.session
-        waits = session.outbox.inbox or session.outbox.backlog
+        waits = session.outbox.inbox or session.outbox.backlog or session.blocked
         return session.is_open and not (waits or session.feed or session.holds_names or session.consumes)
+
+    @property
+    def is_owed_an_answer(self) -> bool:
+        """True if a request of it waits, or waits to be executed."""
+        line: Any = self._sock
+        return line is not None and line.host.is_open and bool(line.session.is_owed_an_answer)
 
     def answer(self, client: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Execute a command for a client, as its `execute_command` would with this connection."""
@@ -123,12 +129,17 @@ class StoreConnection(UnixDomainSocketConnection):
             reader.feed(data)
             options.pop("keys", None)
             if not data or data[0] == _PUSH or NEVER_DECODE in options or EMPTY_RESPONSE in options:
-                return client.parse_response(self, name, **options)
+                reply = client.parse_response(self, name, **options)
+                line.is_answering = False
+                return reply
             reply = reader.gets()
             if reply is NOT_ENOUGH_DATA:
-                return client.parse_response(self, name, **options)
+                reply = client.parse_response(self, name, **options)
+                line.is_answering = False
+                return reply
             if isinstance(reply, Exception):
                 raise reply
+            line.is_answering = False
             if reply.__class__ is list and reply and isinstance(reply[0], ConnectionError):
                 raise reply[0]
         except ResponseError:
@@ -161,6 +172,12 @@ class StoreConnection(UnixDomainSocketConnection):
 class Pool(ConnectionPool):
     """redis-py's pool, which knows a short way to an idle connection and back."""
 
+    def release(self, connection: StoreConnection) -> None:  # type: ignore[override]
+        """As redis-py's. What was interrupted between its request and the reply is closed: no other gets that."""
+        if connection.is_owed_an_answer:
+            connection.disconnect()  # type: ignore[no-untyped-call]
+        super().release(connection)  # type: ignore[arg-type]
+
     def take(self) -> StoreConnection | None:
         """Return the connection that `get_connection` would hand out, if there is nothing to do about it."""
         is_observed = _observers is not None and _observers.get_provider_manager() is not None
@@ -177,7 +194,7 @@ class Pool(ConnectionPool):
     def give_back(self, connection: StoreConnection) -> None:
         """`release`."""
         if self.pid != os.getpid() or connection.should_reconnect():  # type: ignore[no-untyped-call]
-            self.release(connection)  # type: ignore[arg-type]
+            self.release(connection)
             return
         with self._lock:
             if connection in self._in_use_connections:

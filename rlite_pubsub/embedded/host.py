@@ -21,6 +21,7 @@ import atexit
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter_ns
@@ -57,6 +58,9 @@ MESSAGE_BYTES: Final = 64
 """What a message costs beside its payload, about."""
 PLACE_NS: Final = 1_000_000_000
 """How long a removed folder may go unnoticed."""
+GIVE_BACK_SECONDS: Final = 10.0
+"""How long the end of a host waits for another process that is writing, if something that was popped goes back."""
+GIVE_BACK_LOOK_S: Final = 0.002
 BOUND_SECONDS: Final = 1.0
 """The longest wait without a look into the mailbox: the doorbell may lie."""
 
@@ -156,6 +160,9 @@ class Host:
 
     def _shut(self) -> None:
         with self.lock:
+            self._leaving.extend(self._sessions())
+            self._end_turn()
+            self.give_back()
             for session in self._sessions():
                 session.close_now()
             self._end_turn()
@@ -172,6 +179,18 @@ class Host:
                 log.warning("Can't leave the store; the next process that opens it cleans up: %s", failure)
             finally:
                 self.store.close()
+
+    @property
+    def is_giving_back(self) -> bool:
+        """True if what is put back waits for another process that is writing. Somebody must `look` then."""
+        return self.is_open and self._service is not None and self._service.is_giving_back
+
+    def give_back(self) -> None:
+        """Wait until it is put back, as long as any request waits for a writer."""
+        until = time.monotonic() + GIVE_BACK_SECONDS
+        while self.is_giving_back and time.monotonic() < until:
+            time.sleep(GIVE_BACK_LOOK_S)
+            self.look()
 
     # -- sessions
 
@@ -194,7 +213,7 @@ class Host:
         self._leaving.append(session)
         with self.lock:
             if not self._in_turn and self.is_open:
-                self._end_turn()
+                self.turn(_nothing)
 
     def forget(self, session: EmbeddedSession) -> None:
         """Forget a closed session altogether."""
@@ -417,11 +436,17 @@ class Host:
     def _end_turn(self) -> None:
         self._in_turn = True
         self._run_bytes = 0
-        while self._leaving:
-            self._leaving.popleft().close_now()
+        service = self._service
+        while self._leaving and service is not None:
+            service.leave(self._leaving.popleft())
+        if service is not None and service.is_giving_back and self.timers.are_due:
+            self.timers.run()  # no reader is there who would
         end_turn(self.agenda)
-        if self._service is not None:
-            self._service.end_turn()
+        if service is not None:
+            while service.owes:
+                service.settle_taken()
+                end_turn(self.agenda)
+            service.end_turn()
             self.syncing.late()  # its cron writes too, and law 10 holds for that
         self._in_turn = False
 
@@ -430,6 +455,10 @@ class Host:
         text = self._commands().refused(failure).decode()
         error: Exception = BaseParser.parse_error(text)  # type: ignore[no-untyped-call]
         return error
+
+
+def _nothing() -> None:
+    """The work of a turn that has only its end."""
 
 
 def _holds_publishers(txn: Txn) -> bool:

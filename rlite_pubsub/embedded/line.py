@@ -11,7 +11,7 @@ import os
 import select
 import sys
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
 from redis.exceptions import ConnectionError
@@ -21,8 +21,14 @@ from rlite_pubsub.embedded.host import CLOSED, NO_OPTIONS, Host
 from rlite_pubsub.embedded.options import StoreOptions
 from rlite_pubsub.embedded.waking import Wake
 
+if TYPE_CHECKING:
+    from rlite_pubsub.engine.waits.giving_back import Taken
+
 LOOKS: Final = 40
 """At most this many before a reader falls asleep: some 15 microseconds."""
+
+
+_NOTHING: Final[list[Taken]] = []
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -31,6 +37,7 @@ class Line:
 
     def __init__(self, folder: str, options: StoreOptions = NO_OPTIONS) -> None:
         self.is_unread = False  # something was received and not read by the program
+        self.is_answering = False  # the program waits for the reply to the last `ask`
         self.host = Host.open(folder, options)
         self.session = self.host.begin_session()
         self._pid = os.getpid()
@@ -49,6 +56,8 @@ class Line:
         if not self.session.is_open:
             self.check_end()
             raise ConnectionError(CLOSED)
+        self.is_answering = False
+        self.session.handed = _NOTHING
         self.host.execute(self.session, requests)
 
     def check(self) -> None:
@@ -71,6 +80,8 @@ class Line:
         host = self.host
         if host.is_open:
             self.session.left_in_peace = not self.is_unread and sys.exception() is None
+            if self.is_answering:
+                self.session.was_interrupted()
             host.end_session(self.session)
         host.close()
 
@@ -94,6 +105,8 @@ class ThreadLine(Line):
         with host.lock:
             if not session.is_open:
                 self.sendall([request])  # which says why not
+            session.handed = _NOTHING
+            self.is_answering = True
             host.execute(session, [request])
             return session.take()
 
@@ -161,3 +174,5 @@ class ThreadLine(Line):
             return
         self._is_closed = True
         super().close()
+        if self.host.is_giving_back:
+            self.host.give_back()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.embedded.host import BOUND_SECONDS, NO_OPTIONS, Host
+from rlite_pubsub.embedded.host import BOUND_SECONDS, GIVE_BACK_LOOK_S, NO_OPTIONS, Host
 from rlite_pubsub.embedded.line import Line
 from rlite_pubsub.embedded.options import StoreOptions
 
@@ -52,6 +51,16 @@ class BellWatch:
                 self._stop()
             else:
                 self._loop.call_soon_threadsafe(self._stop)
+
+    def look_until_given_back(self) -> None:
+        """What a line that was closed has left may wait for another process's write, and no line waits with it."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._look_again)
+
+    def _look_again(self) -> None:
+        if self._host.is_giving_back:
+            self._host.look()
+            self._loop.call_later(GIVE_BACK_LOOK_S, self._look_again)
 
     def begin_wait(self) -> None:
         """A task is going to wait: its wait must end when the bell is rung, when a timer is due, and now and then."""
@@ -152,9 +161,10 @@ class LoopLine(Line):
         return not self.session.is_open and not self.session.outbox.inbox
 
     @property
-    def _buffer(self) -> deque[bytes]:
-        """redis-py looks here for what has come and is not read: a connection with that is not for use again."""
-        return self.session.outbox.inbox
+    def _buffer(self) -> bool:
+        """redis-py looks here for what has come and is not read: a connection with that, or with a request that is not
+        answered yet, is not for use again."""
+        return bool(self.session.outbox.inbox) or self.session.is_owed_an_answer
 
     # -- as a StreamWriter
 
@@ -178,6 +188,8 @@ class LoopLine(Line):
         self._is_closed = True
         self._watch.leave()
         super().close()
+        if self.host.is_giving_back:
+            self._watch.look_until_given_back()
 
 
 def _end(waiting: asyncio.Future[None]) -> None:

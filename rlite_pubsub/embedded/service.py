@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import rlite_pubsub.commands.connection.client
 import rlite_pubsub.commands.connection.login  # what every connection says first
 import rlite_pubsub.commands.pubsub.pubsub  # noqa: F401
+from rlite_pubsub.embedded.giving_back import GivingBack
 from rlite_pubsub.embedded.handing import Handing, handed_feed
 from rlite_pubsub.embedded.session import EmbeddedSession
 from rlite_pubsub.engine.dispatch import execute
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from rlite_pubsub.embedded.session import TurnTaker
     from rlite_pubsub.engine.delivery import Delivery
+    from rlite_pubsub.engine.waits.giving_back import Taken
     from rlite_pubsub.keyspace.topic.cold_shelf import Shelf
     from rlite_pubsub.pubsub.route import Route
     from rlite_pubsub.storage.checkpoints.syncing import Syncing
@@ -63,6 +65,9 @@ class Service:
         self._turns = turns
         self._syncing = syncing
         self._data = store.data
+        self.takers: list[EmbeddedSession] = []  # for which something was popped in the turn under way
+        self._owed: list[list[Taken]] = []  # to be put back
+        self._giving_back: list[GivingBack] = []
         self.may_have_written = False  # to data.mdb
         surroundings = Surroundings(call_later=self._call_later, syncing=syncing, feed=handed_feed)
         self.engine = Engine(settings, delivery.hub, delivery.rules, self._data, delivery, surroundings)
@@ -89,7 +94,7 @@ class Service:
 
     def begin_session(self) -> EmbeddedSession:
         """Return the session of a new client."""
-        session = EmbeddedSession(self.engine, self._turns, self.handing, self.execute_all)
+        session = EmbeddedSession(self.engine, self._turns, self.handing, self.execute_all, self.takers)
         self.engine.sessions[session.id] = session
         self.engine.stats.connections_received += 1
         return session
@@ -98,6 +103,43 @@ class Service:
         """Forget a closed session altogether."""
         self.engine.forget(session)
         self.hub.forget(session)
+
+    def leave(self, session: EmbeddedSession) -> None:
+        """Close a session whose program has closed the connection."""
+        session.has_left = True
+        taken = session.leave()
+        if taken:
+            self._owed.append(taken)
+
+    @property
+    def owes(self) -> bool:
+        """True if `settle_taken` has something to do."""
+        return bool(self.takers or self._owed)
+
+    def settle_taken(self) -> None:
+        """After the turn's commit: what was popped is on its way to its programs, or goes back, in one more turn."""
+        takers = self.takers
+        while takers:
+            takers[-1].settle_taken()
+            if takers[-1].has_left:
+                self.leave(takers[-1])
+            takers.pop()
+        while self._owed:
+            giving = GivingBack(self.engine, self._turns, self.handing, self.execute_all, self._owed[0], self._given)
+            self.engine.sessions[giving.id] = giving
+            self._giving_back.append(giving)
+            self.may_have_written = True
+            self.execute_all(giving, giving.requests())
+            self._owed.pop(0)
+
+    def _given(self, giving: GivingBack) -> None:
+        self._giving_back.remove(giving)
+        giving.close_now()
+
+    @property
+    def is_giving_back(self) -> bool:
+        """True if what is put back waits for another process that is writing."""
+        return bool(self._giving_back)
 
     def sessions(self) -> list[EmbeddedSession]:
         """Return all sessions."""

@@ -5,6 +5,11 @@ connection of a server. All methods are called under the host's lock.
 
 The mailbox of a durable subscriber is its session's backlog: a chunk of it is in the inbox, which is handed out by the
 message, for that is how handing.py knows what has arrived.
+
+What was popped for this session is noted until its program has the reply, or the turn in which it was popped was
+undone. A session that ends before puts it back.
+
+    popped (this turn)   |   taken: committed, in the inbox   |   handed to redis-py   |   answered, or the next request
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.embedded.handing import Handing
     from rlite_pubsub.embedded.waking import Timers
     from rlite_pubsub.engine.engine import Engine
+    from rlite_pubsub.engine.waits.giving_back import Taken
 
 MAX_REPLAYED_BYTES = 1 << 20
 """Of topics that it follows: what its reader has not taken is in the topic as well."""
@@ -59,11 +65,32 @@ Execute: TypeAlias = Callable[["EmbeddedSession", list[list[bytes]]], None]
 class EmbeddedSession(CommandSession):
     """A client of this process. Its password is the folder's mode: a program that can open the store may use it."""
 
-    __slots__ = ("_execute", "_handing", "_held", "_turns", "_wake", "ended_by", "is_open")
+    __slots__ = (
+        "_execute",
+        "_handing",
+        "_held",
+        "_popped",
+        "_takers",
+        "_turns",
+        "_wake",
+        "ended_by",
+        "handed",
+        "has_left",
+        "is_open",
+        "taken",
+    )
 
     outbox: TakenOutbox
 
-    def __init__(self, engine: Engine, turns: TurnTaker, handing: Handing, execute: Execute) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        turns: TurnTaker,
+        handing: Handing,
+        execute: Execute,
+        takers: list[EmbeddedSession],
+    ) -> None:
+        """`takers`: for which something is popped in the turn under way."""
         super().__init__(engine, TakenOutbox(engine.pressure))
         self._turns = turns
         self._handing = handing
@@ -73,6 +100,12 @@ class EmbeddedSession(CommandSession):
         self.ended_by: Exception | None = None  # if trying again would mend nothing, or hide what was lost
         self._wake: Callable[[], None] | None = None  # set while somebody waits for input; called once
         self._held: list[list[bytes]] | None = None  # requests that wait for `resume`
+        self.has_left = False  # its program has closed the connection
+        self.gives_back = True
+        self._takers = takers
+        self._popped: list[tuple[int, Taken]] = []  # and how much was committed before
+        self.taken: list[Taken] = []
+        self.handed: list[Taken] = []
 
     # -- in
 
@@ -110,6 +143,8 @@ class EmbeddedSession(CommandSession):
         if not outbox.inbox:
             self._turns.close_run()
         parts = outbox.take(self)
+        if self.taken and not self.is_owed_an_answer:
+            self.handed, self.taken = self.taken, []
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _take_one(self, feed: HandedFeed) -> bytes:
@@ -118,7 +153,41 @@ class EmbeddedSession(CommandSession):
             return b"".join(self.outbox.take_from_backlog(self))
         part = self.outbox.take_one()
         feed.hand(part)
+        if self.taken and not (self.outbox.inbox or self.is_owed_an_answer):
+            self.handed, self.taken = self.taken, []
         return part
+
+    @property
+    def is_owed_an_answer(self) -> bool:
+        """True if a request of it waits, or waits to be executed: its connection is not for use by another."""
+        return self.blocked is not None or self._held is not None
+
+    # -- what was popped for it
+
+    def note_taken(self, taken: Taken) -> None:
+        if self.replies_off or self.skip_replies & 1:
+            return  # its program does not want it
+        if not self._popped:
+            self._takers.append(self)
+        self._popped.append((self.engine.keyspace.turn.commits, taken))
+
+    def settle_taken(self) -> None:
+        """The turn has ended: what was popped and committed is taken, and the rest was not popped after all."""
+        commits = self.engine.keyspace.turn.commits
+        taken = [one for before, one in self._popped if before < commits]
+        self.taken, self._popped = self.taken + taken, []  # at once: a signal's handler may raise before, or behind it
+
+    def was_interrupted(self) -> None:
+        """What redis-py was handed last did not reach the program."""
+        self.taken, self.handed = self.handed + self.taken, []
+
+    def leave(self) -> list[Taken]:
+        """Close it, because its program has; return what is to be put back, which can't be read any more."""
+        self.close_now()
+        taken, self.taken = self.taken, []
+        if taken:
+            self.outbox.withdraw(set(map(id, self.outbox.inbox)))
+        return taken
 
     def drained(self) -> None:
         if self.follows:

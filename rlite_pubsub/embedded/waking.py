@@ -50,6 +50,8 @@ _open: weakref.WeakSet[Wake] = weakref.WeakSet()
 class Wake:
     """Set by any thread, cleared by the waiting one."""
 
+    _reading = _writing = -1  # also if whatever interrupts the program comes while it is made
+
     def __init__(self) -> None:
         if hasattr(os, "eventfd"):
             self._reading = self._writing = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)

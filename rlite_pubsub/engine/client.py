@@ -19,6 +19,7 @@ from rlite_pubsub.pubsub.session import Session
 if TYPE_CHECKING:
     from rlite_pubsub.engine.access.user import User
     from rlite_pubsub.engine.tracking.tracking import Tracking
+    from rlite_pubsub.engine.waits.giving_back import Taken
     from rlite_pubsub.pubsub.hub import Hub
     from rlite_pubsub.pubsub.outbox import Outbox
 
@@ -57,6 +58,7 @@ class Client(Session):
         "consumes",
         "db",
         "deny_blocking",
+        "gives_back",
         "in_script",
         "is_asking",
         "is_replica",
@@ -101,6 +103,7 @@ class Client(Session):
         self.replies_off = False  # CLIENT REPLY OFF
         self.skip_replies = 0  # CLIENT REPLY SKIP: bit 0 silences this command, bit 1 the next
         self.deny_blocking = False  # inside EXEC, or a script
+        self.gives_back = False  # what was popped for it, and did not reach its program, goes back
         self.in_script = False  # executes what scripts call
         self.is_asking = False  # ASKING: the next command was sent here by another member
         self.obeys_master = False  # says what the master of this replica has said
@@ -248,6 +251,10 @@ class Client(Session):
     def spoil(self) -> None:
         """Note that a watched key was touched: EXEC will answer null."""
         self.cas_broken = True
+
+    def note_taken(self, taken: Taken) -> None:
+        """Note what a command has popped for this session, if it `gives_back`."""
+        raise NotImplementedError
 
     # -- its waiting
 

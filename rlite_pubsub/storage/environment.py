@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import get_ident
@@ -321,10 +320,13 @@ class Environment:
         except lmdb.Error as error:
             trouble = error
         except BaseException:  # a signal handler's: whoever keeps its traceback must not keep the transaction open
-            with suppress(lmdb.Error):  # it has been committed
+            is_committed = commit and _has_ended(txn)
+            if not is_committed:
                 txn.abort()
             raise
         finally:
+            if is_committed:
+                turn.commits += 1
             if turn.is_locked:
                 turn.is_locked = False
                 assert self.writer is not None
@@ -617,3 +619,12 @@ def _said(path: Path, holding: list[TableLine]) -> str:
     oldest = min(holding, key=lambda reader: reader.transaction, default=None)
     who = "others" if oldest is None else f"process {oldest.pid} ({state_of(oldest.pid)})"
     return f"the disk of {path} is full, and {who} keeps what was removed from being used again"
+
+
+def _has_ended(txn: Txn) -> bool:
+    """Return whether a transaction that something interrupted in its commit was committed before."""
+    try:
+        txn.stat()
+    except lmdb.Error:
+        return True
+    return False

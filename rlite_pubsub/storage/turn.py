@@ -20,6 +20,7 @@ class Turn:
     __slots__ = (
         "_environment",
         "bytes_before",
+        "commits",
         "failure",
         "give_way",
         "is_locked",
@@ -37,6 +38,8 @@ class Turn:
         self.writes = False
         self.seen = -1
         """The last commit that its transaction sees; of several turns that share one, the one that is being made."""
+        self.commits = 0
+        """How many of its turns were committed, one that something interrupted behind its commit among them."""
         self.place = 0
         """Of this turn among those that share its transaction."""
         self.wants_sync = False  # its replies wait until its commit is on the disk, whatever appendfsync says

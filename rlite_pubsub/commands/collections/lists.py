@@ -8,6 +8,7 @@ from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import find, for_change, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.waits.giving_back import note_popped
 from rlite_pubsub.keyspace.lists import List
 from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.protocol.errors import WRONG_TYPE, CommandError, wrong_arity
@@ -55,6 +56,8 @@ def pop(session: CommandSession, key: bytes, count: int, *, left: bool) -> list[
         if notifications.classes:
             notifications.hold()
             notifications.tell("l", b"lpop" if left else b"rpop", session.db, key)
+        if session.gives_back:
+            note_popped(session, found, [b"LPUSH" if left else b"RPUSH", key, *reversed(popped)])
         if not len(found):
             drop_if_empty(session, found)
     return popped

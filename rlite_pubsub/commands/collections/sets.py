@@ -8,6 +8,7 @@ from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
 from rlite_pubsub.engine.arguments.lookup import find, for_change, keyspace_of
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.waits.giving_back import note_popped
 from rlite_pubsub.keyspace.records import Record
 from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.protocol.errors import SYNTAX, WRONG_TYPE, CommandError
@@ -193,5 +194,7 @@ def spop(session: CommandSession, args: list[bytes]) -> Reply:
         return None if count is None else SetReply()
     popped = [found.any()] if count is None else found.sample(count)
     found.remove(popped)
+    if session.gives_back:
+        note_popped(session, found, [b"SADD", found.name, *popped])
     _removed(session, found, b"spop")
     return popped[0] if count is None else SetReply(popped)

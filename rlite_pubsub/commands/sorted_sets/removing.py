@@ -16,6 +16,7 @@ from rlite_pubsub.engine.arguments.sorted_set_lookup import (
 )
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.waits.giving_back import note_popped
 from rlite_pubsub.engine.waits.taking import take_or_wait
 from rlite_pubsub.engine.waits.timeouts import seconds_as_ms
 from rlite_pubsub.keyspace.sorted_sets import Scored, SortedSet
@@ -106,6 +107,9 @@ def _pop(session: CommandSession, found: SortedSet, count: int, *, highest: bool
     popped = found.pop(count, highest=highest)
     if popped:
         tell_sorted_set(session, b"zpopmax" if highest else b"zpopmin", found.name)
+        if session.gives_back:
+            scored = [word for member, score in popped for word in (repr(score).encode(), member)]
+            note_popped(session, found, [b"ZADD", found.name, b"NX", *scored])
         drop_if_empty(session, found)
     return popped
 

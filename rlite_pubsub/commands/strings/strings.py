@@ -17,6 +17,7 @@ from rlite_pubsub.engine.arguments.lookup import (
 from rlite_pubsub.engine.arguments.set_options import expiry_of, options_of_getex, options_of_set
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
+from rlite_pubsub.engine.waits.giving_back import note_popped
 from rlite_pubsub.protocol.replies import OK, Reply
 
 _OK: Final = OK  # compiled code finds what is its own without a look-up
@@ -228,6 +229,8 @@ def getdel(session: CommandSession, args: list[bytes]) -> Reply:
     if text is None:
         return None
     session.engine.notifications.hold()
+    if session.gives_back:
+        note_popped(session, text, [b"SET", args[1], text.value, b"NX"])
     keyspace_of(session).remove(text)
     session.engine.notifications.tell("g", b"del", session.db, args[1])
     return text.value
