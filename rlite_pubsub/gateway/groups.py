@@ -474,13 +474,14 @@ def _oldest_by_consumer(group: Group, now_ms: int) -> dict[str, int]:
 def _letter(id: bytes, words: list[bytes], topic: bytes, group: bytes) -> dict[str, object] | None:
     """Return a dead letter as JSON; None: it is another group's."""
     fields = dict(zip(words[::2], words[1::2], strict=True))
-    whence, whose, entry_id, deliveries = (fields.pop(name, b"") for name in dead_letters.FIELDS)
+    whence, whose, entry_id, deliveries, delivered_ms = (fields.pop(name, b"") for name in dead_letters.FIELDS)
     if (whence, whose) != (topic, group) or not entry.IS_ID.fullmatch(entry_id.decode(errors="replace")):
         return None
     return {
         "id": id.decode(),
         "entry": entry_id.decode(),
         "deliveries": int(deliveries) if deliveries.isdigit() else 0,
+        "delivered_ms": int(delivered_ms) if delivered_ms.isdigit() and int(delivered_ms) else None,
         "fields": {event.text_of(name): event.value_of(value) for name, value in fields.items()},
     }
 

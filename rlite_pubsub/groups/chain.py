@@ -172,10 +172,12 @@ def _close(txn: Txn, segment: Topic, number: int) -> None:
 
 def is_behind(subscriber: Group) -> bool:
     """Return whether a subscriber's next entries are in a closed segment."""
-    queue = subscriber.topic
-    if not queue.has_segments:
-        return False
-    return segments.behind(queue.keyspace.reading(), queue.number, subscriber.last_id) is not None
+    return is_closed_behind(subscriber.topic, subscriber.last_id)
+
+
+def is_closed_behind(queue: Topic, entry_id: Id) -> bool:
+    """Return whether the entries that come after this id are in a closed segment."""
+    return queue.has_segments and segments.behind(queue.keyspace.reading(), queue.number, entry_id) is not None
 
 
 def count_up_to(queue: Topic, entry_id: Id) -> int | None:

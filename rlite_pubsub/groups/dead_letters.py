@@ -1,13 +1,13 @@
 """Entries that were delivered as often as their group allows, and that nobody has acknowledged.
 
 They leave the group and are appended to its topic for dead letters, in the same transaction, with what they had and
-four fields that say where they come from. Law 8: where there is no such topic, they are counted, and the log says so.
+five fields that say where they come from. Law 8: where there is no such topic, they are counted, and the log says so.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.keyspace.topic.append import next_id
 from rlite_pubsub.keyspace.topic.topic import Topic
@@ -20,7 +20,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rlite_pubsub")
 
-FIELDS = (b"dead-letter-topic", b"dead-letter-group", b"dead-letter-id", b"dead-letter-deliveries")
+FIELDS = (
+    b"dead-letter-topic",
+    b"dead-letter-group",
+    b"dead-letter-id",
+    b"dead-letter-deliveries",
+    b"dead-letter-delivered-ms",
+)
+"""The last is the time of the last delivery, in ms since 1970; 0 if an earlier version has not noted it."""
+
+
+class Spent(NamedTuple):
+    """An entry that is not to be delivered again."""
+
+    id: bytes
+    """Packed."""
+    deliveries: int
+    delivered_ms: int
 
 
 def is_spent(group: Group, deliveries: int) -> bool:
@@ -35,21 +51,22 @@ def look_at(group: Group, delivered: list[tuple[bytes, int]]) -> None:
         group.topic.entries(spent)
 
 
-def bury(group: Group, spent: list[tuple[bytes, int]]) -> None:
-    """Move these (packed id, deliveries) out of the group."""
+def bury(group: Group, spent: list[Spent]) -> None:
+    """Move these out of the group."""
     if not spent:
         return
     spent.sort()
     topic = group.topic
-    found = topic.entries([packed for packed, _ in spent])
-    letters = [(packed, count, entry) for (packed, count), entry in zip(spent, found, strict=True) if entry is not None]
+    found = topic.entries([one.id for one in spent])
+    letters = [(one, entry) for one, entry in zip(spent, found, strict=True) if entry is not None]
     grave = _grave(group)
     buried = 0
-    for packed, deliveries, entry in letters:
+    for one, entry in letters:
         entry_id = None if grave is None else next_id(grave.last_id, topic.keyspace.clock_ms())
         if grave is None or entry_id is None:
             break
-        origin = topic.name, group.name, entry_ids.text(entry_ids.unpack(packed)), b"%d" % deliveries
+        where = topic.name, group.name, entry_ids.text(entry_ids.unpack(one.id))
+        origin = *where, b"%d" % one.deliveries, b"%d" % one.delivered_ms
         grave.append(entry_id, entry_with(entry_id, entry, origin))
         buried += 1
     if grave is not None and buried:

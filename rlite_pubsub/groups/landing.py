@@ -47,7 +47,7 @@ def land(group: Group, now_ms: int) -> bool:
             acknowledge(group, run.ids)
             ids = _ids(run)
             group.change(timed_out=group.settings.timed_out + len(ids))
-            release.release(group, [Released(packed, release.AT_ONCE, run.fate[2]) for packed in ids])
+            release.release(group, [Released(packed, release.AT_ONCE, run.fate[2], run.fate[1]) for packed in ids])
             entries_left -= len(ids)
         runs_left -= looked_at
         if next_id is not None or runs_left <= 0 or entries_left <= 0:

@@ -7,7 +7,7 @@ however long the history is. Asleep or awake, a subscriber that reads nothing ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.groups import chain
 from rlite_pubsub.groups import group as groups
@@ -21,9 +21,31 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.topics.entry_ids import Id
 
 
+MOST_COUNTED: Final = 50_000
+"""Entries between a place and the nearer end of the queue."""
+
+
 def create(queue: Topic, name: bytes, after: Id) -> Group:
     """Create a subscriber that reads what comes after this id; its name is free."""
-    return groups.create(queue, name, after, chain.count_up_to(queue, after))
+    return groups.create(queue, name, after, read_before(queue, after))
+
+
+def read_before(queue: Topic, after: Id) -> int | None:
+    """Return how many entries were ever added up to this id, which may lie anywhere. None if that cannot be known, or
+    would have to be counted over more than `MOST_COUNTED` entries from either end, or in the cold store."""
+    known = chain.count_up_to(queue, after)
+    if known is not None or after > queue.last_id or chain.is_closed_behind(queue, after):
+        return known
+    start = entry_ids.after(after)
+    if start is None or (queue.has_cold and after < queue.cold.state.sealed_to):
+        return None
+    behind = sum(part.count for part in queue.between(start, limit=MOST_COUNTED + 1))
+    if behind <= MOST_COUNTED:
+        return queue.entries_added - behind
+    if queue.has_cold or queue.has_segments:
+        return None
+    before = sum(part.count for part in queue.between(entry_ids.MIN, after, limit=MOST_COUNTED + 1))
+    return queue.entries_added - queue.length + before if before <= MOST_COUNTED else None
 
 
 def peek(subscriber: Group, count: int) -> list[ChunkSlice]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.groups import dead_letters
+from rlite_pubsub.groups.dead_letters import Spent
 from rlite_pubsub.storage.groups import released
 from rlite_pubsub.storage.groups.released import Released
 from rlite_pubsub.storage.topics.entry_ids import BYTES
@@ -45,12 +46,19 @@ def release(group: Group, entries: list[Released]) -> None:
     prefix = of_group(group)
     kept = [entry for entry in entries if not dead_letters.is_spent(group, entry.deliveries)]
     if len(kept) < len(entries):
-        spent = [(entry.id, entry.deliveries) for entry in entries if dead_letters.is_spent(group, entry.deliveries)]
-        dead_letters.bury(group, spent)
+        dead_letters.bury(group, _spent(group, entries))
     for entry in kept:
         released.put(txn, prefix, entry)
     _count(group, len(kept))
     group.topic.wake()
+
+
+def _spent(group: Group, entries: list[Released]) -> list[Spent]:
+    return [
+        Spent(one.id, one.deliveries, one.delivered_ms)
+        for one in entries
+        if dead_letters.is_spent(group, one.deliveries)
+    ]
 
 
 def is_any_due(group: Group, now_ms: int) -> bool:
@@ -89,8 +97,7 @@ def take(group: Group, count: int | None, now_ms: int) -> list[Again]:
         for one in found:
             released.delete(txn, prefix, one)
         _count(group, -len(found))
-        spent = [(one.id, one.deliveries) for one in found if dead_letters.is_spent(group, one.deliveries)]
-        dead_letters.bury(group, spent)
+        dead_letters.bury(group, _spent(group, found))
         left = sorted(one for one in found if not dead_letters.is_spent(group, one.deliveries))
         entries = topic.entries([one.id for one in left])
         by_id = dict(zip([one.id for one in left], entries, strict=True))

@@ -10,6 +10,7 @@ from parsed_session import ParsedSession
 from recorded_session import House
 
 from rlite_pubsub.engine.table import TABLE
+from rlite_pubsub.groups import queue_reading
 
 
 class Client(ParsedSession):
@@ -53,6 +54,24 @@ def test_every_subscriber_gets_every_value_in_order_from_its_own_place(client: C
     assert client.pop("other", "COUNT", "10") == [b"2", b"3"]
     assert client.pop("other", "COUNT", "10") == []
     assert client.do("XLEN", "q") == 3
+
+
+@pytest.mark.parametrize("is_far", [False, True])
+def test_a_subscriber_that_starts_anywhere_knows_how_far_behind_it_is(
+    client: Client, monkeypatch: pytest.MonkeyPatch, is_far: bool
+) -> None:
+    ids = client.do("QUEUE.PUSH", "q", *map(str, range(40)))
+    if is_far:
+        monkeypatch.setattr(queue_reading, "MOST_COUNTED", 12)
+    places = (0, 5, 10, 20, 30, 35, 39)
+    for place in places:
+        client.do("QUEUE.SUBSCRIBER", "q", f"at {place:02}", ids[place].decode())
+    behind = {each[b"name"]: each[b"behind"] for each in client.do("QUEUE.LIST", "q")}
+    unknown = {20} if is_far else set()
+    assert behind.pop(b"s") == 40
+    assert behind == {b"at %02d" % place: None if place in unknown else 39 - place for place in places}
+    assert client.pop("at 05") == b"6"
+    assert {each[b"name"]: each[b"behind"] for each in client.do("QUEUE.LIST", "q")}[b"at 05"] == 33
 
 
 def test_peek_leaves_the_place_where_it_is(client: Client) -> None:

@@ -124,9 +124,11 @@ def test_group_tells_what_it_was_told_and_changes_only_what_is_named(client: Cli
         (("TOPIC.PAUSE", "t", "new"), "NOGROUP"),
         (("TOPIC.RESUME", "t", "g", "x"), "ERR syntax error"),
         (("TOPIC.PAUSE", "string"), "WRONGTYPE"),
-        (("TOPIC.DEFER", "new", "1", "f", "v"), "ERR the time is in the past"),
-        (("TOPIC.DEFER", "new", "-1", "f", "v"), "ERR the time is in the past"),
-        (("TOPIC.DEFER", "new", "-" + "9" * 5000, "f", "v"), "ERR the time is in the past"),
+        (("TOPIC.DEFER", "new", "-1", "f", "v"), "ERR the time must be an integer"),
+        (("TOPIC.DEFER", "new", "-" + "9" * 5000, "f", "v"), "ERR the time must be an integer"),
+        (("TOPIC.DEFER", "new", "DELAY", "-1", "f", "v"), "ERR the delay must be an integer"),
+        (("TOPIC.DEFER", "new", "DELAY", "1", "f"), "ERR wrong number of arguments for 'topic.defer'"),
+        (("TOPIC.DEFER", "new", "DELAY", str((1 << 48) + 1), "f", "v"), "ERR the time is beyond 2^48"),
         (("TOPIC.DEFER", "new", str((1 << 48) + 1), "f", "v"), "ERR the time is beyond 2^48"),
         (("TOPIC.DEFER", "new", "9" * 100_000, "f", "v"), "ERR the time is beyond 2^48"),
         (("TOPIC.DEFER", "new", "+1s", "f", "v"), "ERR the time must be an integer"),
@@ -137,7 +139,8 @@ def test_group_tells_what_it_was_told_and_changes_only_what_is_named(client: Cli
         (("TOPIC.DEFERRED", "t", "COUNT"), "ERR syntax error"),
         (("TOPIC.DEFERRED", "t", "COUNT", "-1"), "ERR COUNT must be >= 0"),
         (("TOPIC.DEFERRED", "t", "FROM", "x"), "ERR a ticket is"),
-        (("TOPIC.REDEFER", "t", "1-1", "1"), "ERR the time is in the past"),
+        (("TOPIC.REDEFER", "t", "1-1", "-1"), "ERR the time must be an integer"),
+        (("TOPIC.REDEFER", "t", "1-1", "1", "1"), "ERR wrong number of arguments for 'topic.redefer'"),
         (("TOPIC.REDEFER", "t", "1", str(1 << 48)), "ERR a ticket is"),
         (("TOPIC.UNDEFER", "t", "1-1", "-"), "ERR a ticket is"),
         (("TOPIC.UNDEFER", "t", "1-" + str(1 << 32)), "ERR a ticket is"),
@@ -340,6 +343,7 @@ def test_entry_that_is_delivered_too_often_goes_to_the_dead_letters_with_its_sto
     ids = fill(client, 2)
     assert client.read("a") == [b"0", b"1"]
     tick(house, 1100)
+    last_ms = now_ms(house)
     assert client.read("a") == [b"0", b"1"]
     client.do("XACK", "t", "g", ids[1])
     tick(house, 1100)
@@ -349,6 +353,7 @@ def test_entry_that_is_delivered_too_often_goes_to_the_dead_letters_with_its_sto
         *(b"n", b"0"),
         *(b"dead-letter-topic", b"t", b"dead-letter-group", b"g"),
         *(b"dead-letter-id", ids[0].encode(), b"dead-letter-deliveries", b"2"),
+        *(b"dead-letter-delivered-ms", b"%d" % last_ms),
     ]
     found = client.group()
     assert (found[b"dead-lettered"], found[b"dropped"], found[b"pending"], found[b"released"]) == (1, 0, 0, 0)
@@ -550,6 +555,41 @@ def test_deferred_entries_are_listed_from_a_ticket_on_moved_and_cancelled(house:
     assert is_idle(house)
     assert client.do("TOPIC.UNDEFER", "new", "1-1") == 0
     assert client.do("TOPIC.REDEFER", "new", "1-1", str(start + 9000)) is None
+
+
+def test_an_entry_whose_time_has_come_is_appended_at_once(house: House, client: Client) -> None:
+    start = now_ms(house)
+    other = Client(house)
+    other.session.do("XREADGROUP", "GROUP", "g", "b", "BLOCK", "0", "STREAMS", "t", ">")
+    assert client.do("TOPIC.DEFER", "t", str(start - 1), "n", "past") == b"%d-0" % (start - 1)
+    assert values(other.heard()) == [b"past"]
+    client.do("TOPIC.DEFER", "t", "0", "n", "long past")
+    client.do("TOPIC.DEFER", "t", "delay", "0", "n", "now")
+    ticket = client.do("TOPIC.DEFER", "t", "DELAY", "1000", "n", "later")
+    assert ticket == b"%d-0" % (start + 1000)
+    assert client.do("TOPIC.REDEFER", "t", ticket.decode(), "DELAY", "500") == b"%d-0" % (start + 500)
+    assert client.do("XLEN", "t") == 3
+    assert client.do("TOPIC.REDEFER", "t", f"{start + 500}-0", str(start - 5)) == b"%d-0" % (start - 5)
+    assert client.read("a") == [b"long past", b"now", b"later"]
+    assert client.do("TOPIC.DEFERRED", "t")[b"count"] == 0
+    assert client.do("TOPIC.INFO", "t")[b"deferred"] == 0
+
+
+def test_a_letter_that_was_given_back_before_it_died_has_the_time_of_its_last_delivery(
+    house: House, client: Client
+) -> None:
+    client.do("TOPIC.GROUP", "t", "g", "DEADLETTER", "dead")
+    [entry_id] = fill(client, 1)
+    tick(house, 50)
+    last_ms = now_ms(house)
+    client.read("a")
+    tick(house, 50)
+    client.do("TOPIC.REQUEUE", "t", "g", entry_id, "DELAY", "1000")
+    client.do("TOPIC.GROUP", "t", "g", "MAXDELIVERIES", "1")
+    tick(house, 2000)
+    assert client.read("a") == []
+    [(_, fields)] = client.do("XRANGE", "dead", "-", "+")
+    assert fields[-2:] == [b"dead-letter-delivered-ms", b"%d" % last_ms]
 
 
 def test_entry_is_deferred_to_a_topic_that_is_not_there_yet(house: House, client: Client) -> None:

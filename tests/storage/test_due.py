@@ -90,6 +90,18 @@ def test_deferred_entries_of_one_time_stay_in_the_order_in_which_they_came(envir
     assert environment.write(work) == [(3, 0, b"1"), (3, 1, b"4"), (5, 0, b"0"), (5, 1, b"2"), (2**48, 0, b"3")]
 
 
+def test_a_released_entry_of_an_earlier_version_has_no_time_of_its_last_delivery(environment: Environment) -> None:
+    entry = Released(packed(1), 5, 2, 1234)
+
+    def work(txn: Txn) -> None:
+        released.put(txn, OF_GROUP, entry)
+        assert released.get(txn, OF_GROUP, packed(1)) == entry
+        txn.put(OF_GROUP + b"\0" + packed(1), (5).to_bytes(8, "big") + (2).to_bytes(8, "big"))
+        assert released.get(txn, OF_GROUP, packed(1)) == entry._replace(delivered_ms=0)
+
+    environment.write(work)
+
+
 def test_released_entries_come_by_their_times_and_then_by_their_ids(environment: Environment) -> None:
     def work(txn: Txn) -> None:
         for number, due in [(5, 0), (3, 0), (1, 70), (2, 60), (4, 60)]:

@@ -185,7 +185,7 @@ def _claimed(group: Group, idle_ms: int, count: int, now_ms: int) -> list[Pendin
     if not spent:
         return found
     claims.forget(group, [one.id for one in spent])
-    dead_letters.bury(group, [(one.id, one.fate[2]) for one in spent])
+    dead_letters.bury(group, [dead_letters.Spent(one.id, one.fate[2], one.fate[1]) for one in spent])
     return [one for one in found if one not in spent]
 
 

@@ -80,7 +80,7 @@ def queue_subscriber(session: CommandSession, args: list[bytes]) -> Reply:
     if group_of(queue, args[2]) is not None:
         return 0
     after = _after(start, queue.last_id)
-    rehearse(session, queue, partial(chain.count_up_to, queue, after))
+    rehearse(session, queue, partial(queue_reading.read_before, queue, after))
     queue_reading.create(queue, args[2], after)
     session.engine.notifications.tell("t", b"xgroup-create", session.db, args[1])
     return 1

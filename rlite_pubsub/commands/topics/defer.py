@@ -12,23 +12,32 @@ from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.groups.release import MAX_MS
 from rlite_pubsub.keyspace.topic import deferral
 from rlite_pubsub.keyspace.topic.append_rules import check_size
+from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.protocol.encoder import bulk_array
 from rlite_pubsub.protocol.errors import NO_SUCH_KEY, SYNTAX, CommandError, wrong_arity
 from rlite_pubsub.protocol.replies import Encoded, Reply
 from rlite_pubsub.storage.topics.deferred import FIRST, HIGHEST, Ticket
 
-_NO_TIME = b"ERR the time must be an integer: milliseconds since 1970"
-_PAST = b"ERR the time is in the past"
+_NO_TIME = b"ERR the time must be an integer, milliseconds since 1970, or DELAY and milliseconds from now"
+_BAD_DELAY = b"ERR the delay must be an integer: milliseconds from now"
 _TOO_LATE = b"ERR the time is beyond 2^48 milliseconds since 1970"
 _TOO_LARGE = b"ERR Elements are too large to be stored"
 _BAD_COUNT = b"ERR COUNT must be >= 0"
 _BAD_TICKET = b"ERR a ticket is what TOPIC.DEFER answers: a time in milliseconds, a dash and a number"
 _MAX_ENTRY_BYTES = 1 << 30
 _USUAL_COUNT = 10
-_TIME = re.compile(rb"0|-?[1-9][0-9]*")
+_TIME = re.compile(rb"0|[1-9][0-9]*")
 _LONGEST_TIME = 20
 _TICKET = re.compile(rb"([0-9]{1,15})-([0-9]{1,10})")
 _NAME = Arg("name", "key", key_spec=0)
+_WHEN = Arg(
+    "when",
+    "oneof",
+    arguments=(
+        Arg("unix-time-milliseconds", "unix-time"),
+        Arg("milliseconds", "integer", token="DELAY"),
+    ),
+)
 NEW_SINCE = "1.0.0"
 
 
@@ -42,7 +51,7 @@ NEW_SINCE = "1.0.0"
     complexity="O(1)",
     arguments=(
         _NAME,
-        Arg("unix-time-milliseconds", "unix-time"),
+        _WHEN,
         Arg("field_value", "block", multiple=True, arguments=(Arg("field"), Arg("value"))),
     ),
     key_specs=(KeySpec(("RW", "INSERT"), ("index", 1), ("range", 0, 1, 0)),),
@@ -50,30 +59,41 @@ NEW_SINCE = "1.0.0"
 )
 def topic_defer(session: CommandSession, args: list[bytes]) -> Reply:
     """A ticket: TOPIC.DEFERRED shows the entry under it. The topic is made if necessary. The entry's id is of the time
-    when it is appended."""
-    words = tuple(args[3:])
-    if len(words) % 2:
+    when it is appended: at once, if the time has come already."""
+    now_ms = keyspace_of(session).clock_ms()
+    due_ms, words = _when(args, 2, now_ms)
+    if not words or len(words) % 2:
         raise wrong_arity(b"topic.defer")
-    due_ms = _time(args[2], keyspace_of(session).clock_ms())
-    packed = bulk_array(words)
+    packed = bulk_array(tuple(words))
     if len(packed) > _MAX_ENTRY_BYTES:
         raise CommandError(_TOO_LARGE)
     topic = topic_for_change(session, args[1])
     if topic is None:
         topic = keyspace_of(session).create_topic(session.db, args[1])
     check_size(topic, sum(map(len, words)))
-    return b"%d-%d" % (due_ms, deferral.defer(topic, due_ms, packed))
+    return _deferred(topic, due_ms, packed, now_ms)
 
 
-def _time(text: bytes, now_ms: int) -> int:
+def _deferred(topic: Topic, due_ms: int, packed: bytes, now_ms: int) -> bytes:
+    """Defer it, and append what is due; its ticket."""
+    ticket = b"%d-%d" % (due_ms, deferral.defer(topic, due_ms, packed))
+    if due_ms <= now_ms:
+        deferral.append_due(topic, now_ms)
+    return ticket
+
+
+def _when(args: list[bytes], at: int, now_ms: int) -> tuple[int, list[bytes]]:
+    """Return the time that stands here, and the words behind it. Raises CommandError."""
+    if args[at].upper() == b"DELAY" and len(args) > at + 1:
+        return min(now_ms + _ms(args[at + 1], _BAD_DELAY), MAX_MS), args[at + 2 :]
+    return _ms(args[at], _NO_TIME), args[at + 1 :]
+
+
+def _ms(text: bytes, refusal: bytes) -> int:
     if _TIME.fullmatch(text) is None:
-        raise CommandError(_NO_TIME)
-    if text.startswith(b"-"):
-        raise CommandError(_PAST)
+        raise CommandError(refusal)
     if len(text) > _LONGEST_TIME or int(text) > MAX_MS:
         raise CommandError(_TOO_LATE)
-    if int(text) < now_ms:
-        raise CommandError(_PAST)
     return int(text)
 
 
@@ -120,25 +140,28 @@ def topic_deferred(session: CommandSession, args: list[bytes]) -> Reply:
 
 @command(
     "topic.redefer",
-    arity=4,
+    arity=-4,
     flags="write denyoom fast",
     group="stream",
     since=NEW_SINCE,
     summary="Move a deferred entry to another time",
     complexity="O(log N) where N is the number of deferred entries",
-    arguments=(_NAME, Arg("ticket"), Arg("unix-time-milliseconds", "unix-time")),
+    arguments=(_NAME, Arg("ticket"), _WHEN),
     key_specs=(KeySpec(("RW", "UPDATE"), ("index", 1), ("range", 0, 1, 0)),),
     ours=True,
 )
 def topic_redefer(session: CommandSession, args: list[bytes]) -> Reply:
     """Answer its new ticket, or null if there is no such entry: it was appended meanwhile, or cancelled."""
     ticket = _ticket(args[2])
-    due_ms = _time(args[3], keyspace_of(session).clock_ms())
+    now_ms = keyspace_of(session).clock_ms()
+    due_ms, rest = _when(args, 3, now_ms)
+    if rest:
+        raise wrong_arity(b"topic.redefer")
     topic = topic_for_change(session, args[1])
     words = None if topic is None else deferral.cancel(topic, ticket)
     if topic is None or words is None:
         return None
-    return b"%d-%d" % (due_ms, deferral.defer(topic, due_ms, words))
+    return _deferred(topic, due_ms, words, now_ms)
 
 
 @command(

@@ -170,7 +170,7 @@ def topic_requeue(session: CommandSession, args: list[bytes]) -> Reply:
     amendment.close()
     due_ms = group.topic.keyspace.clock_ms() + delay_ms if delay_ms else release.AT_ONCE
     group.change(requeued=group.settings.requeued + 1)
-    release.release(group, [Released(packed, due_ms, fate[2])])
+    release.release(group, [Released(packed, due_ms, fate[2], fate[1])])
     if delay_ms:
         flights.bring_forward(group, due_ms)
     return 1

@@ -188,4 +188,4 @@ def _give_back(group: Group, consumer: Consumer) -> None:
         if run.fate[0] == consumer.number:
             pending.acknowledge(group, run.ids)
             ids = [run.ids[at : at + BYTES] for at in range(0, len(run.ids), BYTES)]
-            release.release(group, [Released(packed, release.AT_ONCE, run.fate[2]) for packed in ids])
+            release.release(group, [Released(packed, release.AT_ONCE, run.fate[2], run.fate[1]) for packed in ids])

@@ -1,9 +1,9 @@
 """Entries that came back to a group: they are no longer in flight, and are to be delivered again.
 
-    by id    'R', topic u64, group u32, 0 u8, id (16 bytes)                due ms u64, deliveries u64
-    by time  'R', topic u64, group u32, 1 u8, due ms u64, id (16 bytes)    empty
+    by id    'R', topic u64, group u32, 0 u8, id (16 bytes)            due ms u64, deliveries u64, last delivery ms u64
+    by time  'R', topic u64, group u32, 1 u8, due ms u64, id (16 bytes)  empty
 
-Due at 0 means at once. Both rows change together, here.
+Due at 0 means at once. Records of earlier versions end before the last delivery. Both rows change together, here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.topics import entry_ids
 
 _GROUP = Struct(">QI")
-_FATE = Struct(">QQ")
+_FATE = Struct(">QQQ")
+_FATE_BEFORE = Struct(">QQ")
 _DUE = Struct(">Q")
 _BY_ID, _BY_TIME = b"\0", b"\1"
 _DUE_BYTES = _DUE.size
@@ -32,6 +33,8 @@ class Released(NamedTuple):
     due_ms: int
     deliveries: int
     """So far."""
+    delivered_ms: int = 0
+    """When it was last delivered; 0: unknown."""
 
 
 def prefix(topic: int, group: int) -> bytes:
@@ -41,12 +44,14 @@ def prefix(topic: int, group: int) -> bytes:
 
 def get(txn: Txn, of_group: bytes, packed: bytes) -> Released | None:
     found = txn.get(of_group + _BY_ID + packed)
-    return None if found is None else Released(packed, *_FATE.unpack(found))
+    if found is None:
+        return None
+    return Released(packed, *(_FATE if len(found) == _FATE.size else _FATE_BEFORE).unpack(found))
 
 
 def put(txn: Txn, of_group: bytes, entry: Released) -> None:
     """Add a released entry."""
-    txn.put(of_group + _BY_ID + entry.id, _FATE.pack(entry.due_ms, entry.deliveries))
+    txn.put(of_group + _BY_ID + entry.id, _FATE.pack(entry.due_ms, entry.deliveries, entry.delivered_ms))
     txn.put(of_group + _BY_TIME + _DUE.pack(entry.due_ms) + entry.id, b"")
 
 
