@@ -21,6 +21,7 @@ from rlite_pubsub.engine.commit import KeyCommit
 from rlite_pubsub.engine.counters import Stats
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.eviction.memory_limit import MemoryLimit
+from rlite_pubsub.engine.expiry import Expiry
 from rlite_pubsub.engine.field_expiry import FieldExpiry
 from rlite_pubsub.engine.functions.libraries import Libraries
 from rlite_pubsub.engine.housekeeping import Chores, Housekeeping
@@ -230,12 +231,16 @@ class Engine:
             self.hearing = Hearing(delivery.store, keyspace, hub, hub.neighbours, self.tracked)
         self.readership = Readership(keyspace, self.notifications, self.sampler, self.waiting.is_watched)
         self.field_expiry = FieldExpiry(keyspace, self.notifications, self.stats)
+        self.expiry = Expiry(keyspace, self.field_expiry)
         self.replication = Replication(settings, keyspace, self.waiting, self.look_out)
         self.sharding = Sharding(data, self.look_out)
         self.arrivals = Arrivals(keyspace, self.sharding)
         keyspace.stored.go_by(lambda name: self.sharding.has(slot_of(name)))
         self.chains = Chains(keyspace, self.sharding, SegmentPieces(call_later, self.call_from_thread))
-        self.memory_limit = MemoryLimit(settings, keyspace, self.stats, self.notifications, clock, self.look_out)
+        self.memory_limit = MemoryLimit(
+            settings, keyspace, self.stats, self.notifications, self.expiry, clock, self.look_out
+        )
+        self.chores = Chores(self._undo)
         self.housekeeping = Housekeeping(
             keyspace,
             self.stats,
@@ -243,9 +248,13 @@ class Engine:
             self.notifications,
             self.watching,
             self.tracked,
-            self.field_expiry.step,
+            self.expiry,
             self.memory_limit,
             self.commit,
+            self.chores,
+            self.latency,
+            stopwatch,
+            call_later,
             self.announcing,
             _mail_dropper(delivery, self._now_ms),
             self.sharding,
@@ -308,7 +317,6 @@ class Engine:
             )
         self.channel_rates = ChannelRates(hub, stopwatch, call_later)
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
-        self.chores = Chores(self._undo)
         data.room.call_when_full(self.look_out)
         self.look_out()
 
@@ -404,7 +412,7 @@ class Engine:
             self.hub.look_around()
         do = self.chores.do
         if self.writer_waits.cron():
-            do("to look after keys", lambda: self._look_after_keys(now))
+            do("to look after keys", lambda: self.housekeeping.step(now))
             do("to look after retention", self.keeping.cron)
             do("to look after readers", lambda: self.readership.cron(now))
             if self.consuming.is_aside:
@@ -412,11 +420,6 @@ class Engine:
         if self.keyspace.cold.shelf is not None:
             do("to look after the cold store", self.keyspace.cold.shelf.cron)
             do("to look after followers", self.followers.cron)
-
-    def _look_after_keys(self, now: float) -> None:
-        began = time.perf_counter()
-        self.housekeeping.step(now)
-        self.latency.note(b"expire-cycle", int((time.perf_counter() - began) * 1000))
 
     def _undo(self, failure: Exception) -> None:
         """Undo the work of a chore that failed halfway."""

@@ -18,6 +18,8 @@ REFUSED, DONE, REMOVED = 0, 1, 2
 """What is said of a field that was to expire."""
 _AT_ONCE = 1000
 """How many fields of one hash are removed at a time, at most: the others are hidden."""
+_FIELDS_PER_STEP = 200
+"""How many fields a step removes in the background, at most."""
 
 
 class FieldExpiry:
@@ -40,8 +42,8 @@ class FieldExpiry:
         self._take_over(found)
         return found if len(found) else None
 
-    def _take_over(self, found: Hash) -> int:
-        removed = found.take_over(_AT_ONCE)
+    def _take_over(self, found: Hash, limit: int = _AT_ONCE) -> int:
+        removed = found.take_over(limit)
         if removed:
             effects = self._keyspace.stored.effects
             if effects is not None:
@@ -54,8 +56,10 @@ class FieldExpiry:
         return removed
 
     def step(self, limit: int) -> int:
-        """Look through at most `limit` hashes with expired fields; return how many there were. Raises StoreError."""
+        """Look through at most `limit` hashes with expired fields; return how many there were, or `limit` if fields of
+        the last one are left. Raises StoreError."""
         keyspace = self._keyspace
+        left = _FIELDS_PER_STEP
         rows = fields.due(keyspace.settle(), keyspace.clock_ms(), limit)
         if not rows:
             return 0
@@ -69,7 +73,9 @@ class FieldExpiry:
                 continue
             found = keyspace.for_change(database, stored.name)
             if isinstance(found, Hash):
-                self._take_over(found)
+                left -= self._take_over(found, left)
+                if left <= 0:
+                    return limit
         return len(rows)
 
 

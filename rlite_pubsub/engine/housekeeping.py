@@ -1,19 +1,22 @@
 """Background work on keys: they expire, and what was deleted is swept up; and who is told of changes.
 
-Both happen ten times a second, in steps that end with a commit, for at most `STEP_MS` in all: the rest waits for the
-next step. If one chore fails, the others still run.
+Both happen ten times a second, and in between as long as anything is left: see pace.py. If one chore fails, the others
+still run.
 """
 
 from __future__ import annotations
 
 import logging
 from functools import partial
+from itertools import count
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.engine.pace import Pace
 from rlite_pubsub.keyspace.news import KeyListener
-from rlite_pubsub.keyspace.sweeping import expire_here, expire_some, sweep_some
+from rlite_pubsub.keyspace.sweeping import expire_here, sweep_some
 from rlite_pubsub.storage.errors import DiskFull, StoreError, StoreHeld, StoreRemoved
+from rlite_pubsub.storage.room import data_bytes
 from rlite_pubsub.storage.topics import stages
 
 if TYPE_CHECKING:
@@ -21,20 +24,24 @@ if TYPE_CHECKING:
 
     from rlite_pubsub.engine.counters import Stats
     from rlite_pubsub.engine.eviction.memory_limit import MemoryLimit
+    from rlite_pubsub.engine.expiry import Expiry
     from rlite_pubsub.engine.shards.sharding import Sharding
+    from rlite_pubsub.engine.stats.latency import LatencyMonitor
     from rlite_pubsub.engine.stats.sampler import Sampler
     from rlite_pubsub.engine.tracking.announcing import Announcing
     from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
     from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.engine.tracking.watching import Watching
+    from rlite_pubsub.engine.waits.waiter import CallLater
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 log = logging.getLogger("rlite_pubsub")
 
-STEP_MS = 5
-MOST_SWEEP_MS = 15
-"""How long a step may sweep if there is more garbage than the steps before it have swept up."""
+LOOK_MS = 5
+"""How long it may look for what trackers elsewhere have changed."""
 KEYS_PER_STEP = 50
+STEPS_PER_COMMIT = 10
+LEAST_EVICTING_S = 0.001
 LOOKS_PER_STEP = 1000
 RECORDS_PER_STEP = 200
 ROOM_MS = 50
@@ -92,9 +99,13 @@ class Housekeeping(KeyListener):
         notifications: Notifications,
         watching: Watching,
         tracked: TrackedKeys,
-        expire_fields: Callable[[int], int],
+        expiry: Expiry,
         memory_limit: MemoryLimit,
         commit: Callable[[], None],
+        chores: Chores,
+        latency: LatencyMonitor,
+        stopwatch: Callable[[], float],
+        call_later: CallLater,
         announcing: Announcing | None,
         drop_mail: Callable[[], bool],
         sharding: Sharding,
@@ -108,14 +119,16 @@ class Housekeeping(KeyListener):
         self._notifications = notifications
         self._watching = watching
         self._tracked = tracked
-        self._expire_fields = expire_fields
+        self._expiry = expiry
+        self._chores = chores
+        self._latency = latency
+        self._pace = Pace(self._work, stopwatch, call_later)
+        self._first = 0  # which chore begins the next slice
         self._memory_limit = memory_limit
         self._commit = commit
         self._announcing = announcing
         self._sharding = sharding
-        self.expires = True  # DEBUG SET-ACTIVE-EXPIRE
         self.failure: StoreError | None = None  # of the last step
-        self._sweep_ms = STEP_MS
         self._stages_swept_at = 0.0
         keyspace.news.tell(self)
 
@@ -154,26 +167,20 @@ class Housekeeping(KeyListener):
     # -- background work
 
     def step(self, now: float) -> None:
-        """Expire and sweep a little."""
+        """Expire and sweep a little, and do what else must happen ten times a second."""
         keyspace = self._keyspace
         if self._sampler.paused:
             return
         keyspace.times.note(now)
         self._tracked.limit()
-        deadline = perf_counter() + STEP_MS / 1000
         self.failure = None
-        if self.expires and keyspace.times.may_expire:
-            self._try(lambda: self._go_on(partial(expire_some, keyspace.parts), KEYS_PER_STEP, deadline))
-            self._try(lambda: self._go_on(self._expire_fields, KEYS_PER_STEP, deadline))
-        elif self.expires and keyspace.stored.expiring_here:
+        self._pace.go()
+        if self._expiry.is_on and not keyspace.times.may_expire and keyspace.stored.expiring_here:
             self._try(lambda: expire_here(keyspace.stored, LOOKS_PER_STEP))
-        self._try(self._sweep)
-        if self._memory_limit.bytes:
-            self._try(self._memory_limit.makes_room)
         if not self._stages_swept_at <= now < self._stages_swept_at + STAGES_SECONDS:
             self._stages_swept_at = now
             self._try(lambda: self._sweep_stages(keyspace))
-        self._try(lambda: self._tracked.elsewhere.look(keyspace, deadline))
+        self._try(lambda: self._tracked.elsewhere.look(keyspace, perf_counter() + LOOK_MS / 1000))
         if keyspace.environment.room.full is not None:
             self._try(lambda: keyspace.environment.room.is_free(keyspace.reading()))
             self._commit()
@@ -191,8 +198,9 @@ class Housekeeping(KeyListener):
             self._commit()
 
     def make_room(self) -> StoreError | None:
-        """Make room in a full store: sweep up garbage and then, at a quota, hold mailboxes to what there is. Returns
-        why the store is still full; None if it is not, or if that cannot be known. Called within a turn."""
+        """Make room in a full store: remove what has expired, sweep up garbage and then, at a quota, evict keys as
+        `maxmemory-policy` says, and hold mailboxes to what there is. Returns why the store is still full; None if it is
+        not, or if that cannot be known. Called within a turn."""
         keyspace = self._keyspace
         room = keyspace.environment.room
         deadline = thread_time() + ROOM_MS / 1000  # time without a processor is not work
@@ -200,9 +208,12 @@ class Housekeeping(KeyListener):
             while keyspace.turn.failure is None and not room.is_free(keyspace.settle()):
                 if thread_time() > deadline:
                     return room.full
-                if sweep_some(keyspace.parts, RECORDS_PER_STEP):
+                if self._expiry.some(KEYS_PER_STEP) or sweep_some(keyspace.parts, RECORDS_PER_STEP):
                     continue
-                if isinstance(room.full, DiskFull) or not self._drop_mail():
+                if isinstance(room.full, DiskFull):
+                    return room.full
+                excess_bytes = data_bytes(keyspace.settle()) - room.quota_bytes
+                if not self._memory_limit.evicts_some(excess_bytes) and not self._drop_mail():
                     return room.full
         except StoreHeld:
             return None  # the command meets it again, and waits
@@ -210,10 +221,36 @@ class Housekeeping(KeyListener):
             keyspace.fail(failure)  # the command meets it again, and says so
         return None
 
-    def _sweep(self) -> None:
-        deadline = perf_counter() + self._sweep_ms / 1000
-        is_done = self._go_on(partial(sweep_some, self._keyspace.parts), RECORDS_PER_STEP, deadline)
-        self._sweep_ms = STEP_MS if is_done else min(2 * self._sweep_ms, MOST_SWEEP_MS)
+    def _work(self, seconds: float) -> int | None:
+        """Expire and sweep for so many seconds; return for how many ms what is left has been overdue, None if nothing
+        is left."""
+        if self._sampler.paused:
+            return None
+        left: list[int] = []
+        began = perf_counter()
+        self._chores.do("to look after keys", lambda: self._slice(thread_time() + seconds, left))
+        self._latency.note(b"expire-cycle", int((perf_counter() - began) * 1000))
+        return max(left, default=None)
+
+    def _slice(self, deadline: float, left: list[int]) -> None:
+        """Put into `left` for how many ms what each chore leaves has been overdue."""
+        expiry = self._expiry
+        chores: list[tuple[Callable[[int], int], int, bool]] = [
+            (partial(sweep_some, self._keyspace.parts), RECORDS_PER_STEP, False)
+        ]
+        if expiry.may_remove:
+            chores += [(expiry.keys, KEYS_PER_STEP, True), (expiry.fields, KEYS_PER_STEP, True)]
+        self._first += 1
+        for turn in range(len(chores)):
+            work, limit, expires = chores[(self._first + turn) % len(chores)]
+            self._try(partial(self._go_on, work, limit, deadline, expires, left))
+        if self._memory_limit.bytes:
+            self._try(partial(self._evict, max(deadline - thread_time(), LEAST_EVICTING_S), left))
+
+    def _evict(self, seconds: float, left: list[int]) -> None:
+        limit = self._memory_limit
+        if limit.makes_room(seconds) and limit.exceeded_since is not None:
+            left.append(0)
 
     def _sweep_stages(self, keyspace: Keyspace) -> None:
         """Sweep staged entries that are committed or given up, even if nobody stages anything more."""
@@ -221,10 +258,15 @@ class Housekeeping(KeyListener):
             now_ms = keyspace.clock_ms()
             stages.sweep(keyspace.writing(), now_ms - stages.KEPT_MS, now_ms, STAGES_PER_STEP)
 
-    def _go_on(self, work: Callable[[int], int], limit: int, deadline: float) -> bool:
-        """Return whether everything is done."""
-        while True:
-            done = work(limit)
-            self._commit()
-            if done < limit or perf_counter() > deadline:
-                return done < limit
+    def _go_on(
+        self, work: Callable[[int], int], limit: int, deadline: float, expires: bool, left: list[int]
+    ) -> None:
+        """Work until the deadline, in time of the processor: while others have it, nothing is done."""
+        for step in count(1):
+            if work(limit) < limit:
+                return
+            if thread_time() > deadline:
+                break
+            if step % STEPS_PER_COMMIT == 0:
+                self._commit()
+        left.append(self._expiry.overdue_ms() if expires else 0)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from itertools import count
 
 import pytest
 from recorded_session import House
 
 from rlite_pubsub.engine import housekeeping
+from rlite_pubsub.engine.pace import SLICE_S
 from rlite_pubsub.engine.topics.readership import GRACE_SECONDS
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.errors import StoreHeld
 from rlite_pubsub.storage.turn import Turn
+
+KEYS = 2000
 
 pytestmark = pytest.mark.settings(enable_debug_command="yes")
 
@@ -60,8 +64,8 @@ def test_a_step_that_takes_long_is_a_spike_of_latency(house: House) -> None:
 
 def test_a_step_ends_when_its_time_is_over_and_the_next_goes_on(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = count()
-    monkeypatch.setattr(housekeeping, "perf_counter", lambda: next(ticks) * housekeeping.STEP_MS / 1000)
-    keys = 3 * housekeeping.KEYS_PER_STEP
+    monkeypatch.setattr(housekeeping, "thread_time", lambda: next(ticks) * SLICE_S)
+    keys = 10 * housekeeping.KEYS_PER_STEP
     fill(house, keys, **expiring(house))
     house.clock.now += 1
     left = [keys]
@@ -72,34 +76,59 @@ def test_a_step_ends_when_its_time_is_over_and_the_next_goes_on(house: House, mo
     assert len(left) >= 3
 
 
+def over(house: House) -> None:
+    fill(house, KEYS, **expiring(house))
+    house.clock.now += 1
+
+
+def over_fields(house: House) -> None:
+    """In one hash."""
+    session = house.session()
+    session.do("HSET", "h", *[word for number in range(KEYS) for word in (f"f{number}", "v")])
+    names = [f"f{number}" for number in range(KEYS)]
+    session.do("HPEXPIRE", "h", "100", "FIELDS", str(KEYS), *names)
+    house.clock.now += 1
+
+
+def over_hashes(house: House) -> None:
+    session = house.session()
+    for number in range(KEYS // 10):
+        session.do("HSET", f"h{number}", "f", "v")
+        session.do("HPEXPIRE", f"h{number}", "100", "FIELDS", "1", "f")
+    house.clock.now += 1
+
+
+def flushed(house: House) -> None:
+    fill(house, KEYS)
+    house.session().do("FLUSHALL")
+
+
+@pytest.mark.parametrize("due", [over, over_fields, over_hashes, flushed])
+def test_what_a_step_leaves_is_removed_before_the_next_tenth_of_a_second(
+    due: Callable[[House], None], house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = count()
+    monkeypatch.setattr(housekeeping, "thread_time", lambda: next(ticks) * SLICE_S / 2)
+    due(house)
+    house.engine.cron(house.clock.now)
+    assert left_in(house)
+    slices = 0
+    while left_in(house):
+        slices += 1
+        assert slices < 1000, "it waits for the next step"
+        house.timers.advance(0.001)
+    assert slices
+
+
+def left_in(house: House) -> int:
+    return house.data.read(lambda txn: sum(key[:1] in (b"K", b"H") for key, _ in txn.cursor()))
+
+
 def test_what_was_flushed_is_swept(house: House) -> None:
     fill(house, 100)
     house.session().do("FLUSHALL")
     house.engine.cron(house.clock.now)
     assert house.data.read(lambda txn: [key for key, _ in txn.cursor() if key[:1] in (b"K", b"X")]) == []
-
-
-def test_steps_that_cannot_keep_up_with_what_is_flushed_take_longer(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ticks = count()
-    monkeypatch.setattr(housekeeping, "perf_counter", lambda: next(ticks) / 1000)
-    fill(house, 20 * housekeeping.RECORDS_PER_STEP)
-    house.session().do("FLUSHALL")
-
-    def records() -> int:
-        return house.data.read(lambda txn: sum(key[:1] == b"K" for key, _ in txn.cursor()))
-
-    left = [records()]
-    while left[-1]:
-        house.engine.cron(house.clock.now)
-        left.append(records())
-    swept = [before - after for before, after in zip(left, left[1:], strict=False)]
-    assert swept[0] < swept[1]
-    fill(house, 20 * housekeeping.RECORDS_PER_STEP)
-    house.session().do("FLUSHALL")
-    house.engine.cron(house.clock.now)  # what was swept up is no burden any more
-    assert left[0] - records() == swept[0]
 
 
 def test_nothing_expires_by_itself_while_that_is_switched_off(house: House) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from recorded_session import House, RecordedSession
 
+from rlite_pubsub.engine.eviction.victims import Key
 from rlite_pubsub.storage.room import data_bytes
 
 VALUE = "x" * 2000
@@ -237,3 +238,90 @@ def test_small_integers_are_shared_unless_the_use_of_each_key_is_noted(session: 
     assert session.do("OBJECT", "REFCOUNT", "k") == b":1\r\n"
     session.do("CONFIG", "SET", "maxmemory", "0")
     assert session.do("OBJECT", "REFCOUNT", "k") == b":2147483647\r\n"
+
+
+def room_for(session: RecordedSession, keys: int) -> None:
+    """Set a quota that these keys nearly fill."""
+    session.engine.keyspace.environment.room.quota_bytes = kept_bytes(session) + keys * len(VALUE)
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-ttl"])
+def test_a_store_at_its_quota_evicts_as_the_policy_says(session: RecordedSession, policy: str) -> None:
+    session.do("CONFIG", "SET", "maxmemory-policy", policy)
+    session.do("SET", "kept", VALUE)
+    room_for(session, 200)
+    for number in range(1000):
+        assert session.do("SET", f"k{number}", VALUE, "EX", "1000") == b"+OK\r\n"
+    assert 500 < stat(session, "evicted_keys") < 1000
+
+
+def test_at_a_quota_what_has_expired_goes_first(house: House, session: RecordedSession) -> None:
+    session.do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    room_for(session, 200)
+    number = 0
+    while session.do("SET", f"k{number}", VALUE, "PX", "1000") == b"+OK\r\n":
+        number += 1
+    house.clock.now += 2
+    for each in range(number - 10):
+        assert session.do("SET", f"new{each}", VALUE) == b"+OK\r\n"
+    assert stat(session, "expired_keys") >= 50
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-random", "allkeys-random"])
+def test_what_has_expired_goes_before_anything_is_evicted(
+    house: House, session: RecordedSession, policy: str
+) -> None:
+    session.do("DEBUG", "SET-ACTIVE-EXPIRE", "1")
+    limit(session, policy)
+    for number in range(40):
+        session.do("SET", f"stays{number}", VALUE, "EX", "10000")
+        session.do("SET", f"goes{number}", VALUE, "EX", "10")
+    house.clock.now += 11
+    for number in range(40):
+        assert session.do("SET", f"new{number}", VALUE) == b"+OK\r\n"
+    assert stat(session, "evicted_keys") == 0
+    assert stat(session, "expired_keys") > 0
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-lru"])
+def test_who_goes_is_among_the_least_used(house: House, session: RecordedSession, policy: str) -> None:
+    """Redis's sampling evicts few of the more recently used half, and so does ours."""
+    limit(session, policy)
+    session.do("CONFIG", "SET", "maxmemory", "100mb")
+    for number in range(2000):
+        house.clock.now += 0.1
+        session.do("SET", f"k{number}", "x" * 200, "EX", str(5000 + 7919 * number % 4000))
+    most = kept_bytes(session)
+    session.do("CONFIG", "SET", "maxmemory", str(most))
+    number = 0
+    while stat(session, "evicted_keys") < 400:
+        session.do("SET", f"filler{number}", "x" * 200, "EX", "10000")
+        number += 1
+    gone = [number for number in range(2000) if session.do("EXISTS", f"k{number}") == b":0\r\n"]
+    assert len(gone) > 300
+    assert sum(number >= 1000 for number in gone) < len(gone) / 10
+
+
+def test_keys_are_looked_at_in_proportion_to_what_comes(
+    session: RecordedSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each sample and each look at what is taken is good for several keys: one command at a time, that cost 1 ms."""
+    limit(session, "allkeys-lru")
+    session.do("CONFIG", "SET", "maxmemory", "100mb")
+    for number in range(2000):
+        session.do("SET", f"k{number}", "x" * 100)
+    victims = session.engine.memory_limit._victims
+    samples = 0
+    any_of_all = victims.any
+
+    def counted(wanted: int, *, expiring: bool) -> list[Key]:
+        nonlocal samples
+        samples += 1
+        return any_of_all(wanted, expiring=expiring)
+
+    monkeypatch.setattr(victims, "any", counted)
+    session.do("CONFIG", "SET", "maxmemory", str(kept_bytes(session)))
+    for number in range(500):
+        session.do("SET", f"new{number}", "x" * 100)
+    evicted = stat(session, "evicted_keys")
+    assert evicted > 4 * samples > 0

@@ -202,7 +202,7 @@ def _reload(session: CommandSession, args: list[bytes]) -> Reply:
 def _switch_expiry(session: CommandSession, args: list[bytes]) -> Reply:
     """Keys whose time is over are gone either way; without it they are removed when they are looked for."""
     number = _NUMBER.match(args[2])
-    session.engine.housekeeping.expires = bool(number and int(number[0]))
+    session.engine.expiry.is_on = bool(number and int(number[0]))
     return OK
 
 

@@ -1,31 +1,33 @@
 """`maxmemory`: how much may be kept, and what happens at the limit.
 
 The limit counts what the store's live pages hold: keys, topics, groups, unread messages of durable subscribers. That
-data is on disk, so the limit applies to the store, not to a process's memory. It is checked before each command, and
-ten times a second: at the limit keys are evicted, as `maxmemory-policy` says, until there is room; if nothing may be
-evicted, commands that may add to the store are refused.
+data is on disk, so the limit applies to the store, not to a process's memory. It is checked before each command that
+may add, and in the background. At the limit what has expired goes first, then what is garbage, then keys are evicted,
+as `maxmemory-policy` says, until there is room: a few at a time, as many as probably take what is too much. If nothing
+may be evicted, commands that may add to the store are refused. At the quota of a store keys are evicted alike
+(housekeeping.py).
 
 Law 11: without a limit none of this is called.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.engine.eviction.usage import Lately, Often, Usage
+from rlite_pubsub.engine.eviction.victims import Key, Victims
 from rlite_pubsub.engine.key_places import keys_of
-from rlite_pubsub.keyspace.databases import Databases
 from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.storage.commons import replica_stream
 from rlite_pubsub.storage.errors import StoreHeld
-from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.room import EMPTY_BYTES, data_bytes
+from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.counters import Stats
+    from rlite_pubsub.engine.expiry import Expiry
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.engine.settings.settings import Settings
     from rlite_pubsub.engine.table import Command
@@ -33,20 +35,17 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 _SETTINGS = "maxmemory", "maxmemory-policy", "maxmemory-samples", "lfu-log-factor", "lfu-decay-time"
-_STEP_MS = 25
-"""How long a command may wait for evictions; they go on with the next one."""
+STEP_S = 0.002
+"""How long a command may wait for evictions; they go on with the next one, and in the background."""
+NO_EVICTION = b"noeviction"
+_EXPIRED_AT_ONCE = 50
 _SWEPT_AT_ONCE = 200
+_EVICTED_AT_ONCE = 16
+"""How many keys are picked from one sample, at most."""
 _ONLY_LOOKING = frozenset(
     (b"object", b"type", b"ttl", b"pttl", b"expiretime", b"pexpiretime", b"exists", b"debug", b"memory", b"dump")
 )
 """Commands that name keys without using them."""
-_REMEMBERED = 16
-"""How many runners-up are remembered."""
-_MOST_GARBAGE = 100
-"""Keys of flushed databases that are passed by, until they are swept up."""
-
-Key = tuple[int, bytes]
-
 
 class MemoryLimit:
     """Keeps a store within `maxmemory`."""
@@ -57,6 +56,7 @@ class MemoryLimit:
         keyspace: Keyspace,
         stats: Stats,
         notifications: Notifications,
+        expiry: Expiry,
         clock: Callable[[], float],
         changed: Callable[[], None],
     ) -> None:
@@ -65,6 +65,7 @@ class MemoryLimit:
         self._keyspace = keyspace
         self._stats = stats
         self._notifications = notifications
+        self._expiry = expiry
         self._clock = clock
         self._victims = Victims(keyspace)
         self._changed = changed
@@ -96,13 +97,17 @@ class MemoryLimit:
                 self.usage.log_factor, self.usage.decay_minutes = factor, minutes
             else:
                 self.usage = Often(factor, minutes)
-        elif self.bytes and policy.endswith(b"lru"):
+        elif policy.endswith(b"lru") and (self.bytes or self._has_quota):
             if not isinstance(self.usage, Lately):
                 self.usage = Lately(self._clock())
         else:
             self.usage = None
         if not self.bytes:
             self._count_excess(None)
+
+    @property
+    def _has_quota(self) -> bool:
+        return self._keyspace.environment.room.quota_bytes < UNLIMITED_QUOTA_BYTES
 
     @property
     def is_watching(self) -> bool:
@@ -123,36 +128,51 @@ class MemoryLimit:
         for key, _ in keys_of(command, args) or ():
             usage.used(session.db, key, now)
 
-    def makes_room(self) -> bool:
-        """Evict until there is room, as long as that may take; return whether there is room, or will be. Within a
+    def makes_room(self, seconds: float = STEP_S) -> bool:
+        """Evict until there is room, for so many seconds at most; return whether there is room, or will be. Within a
         turn."""
         keyspace = self._keyspace
         if not self.bytes or not keyspace.times.may_expire:  # a master says what goes, and nothing does during a pause
             return True
         try:
-            if keyspace.turn.failure is not None or self._is_within():
-                self._count_excess(None)
+            if keyspace.turn.failure is not None:
                 return True
-            if self._policy != b"noeviction" and not keyspace.turn.writes:
+            if self._policy != NO_EVICTION and not keyspace.turn.writes:
                 keyspace.writing()  # what is picked from here on no other process can evict first
-                if self._is_within():
-                    self._count_excess(None)
-                    return True
-            began = perf_counter()
-            while self._evict_one() or (self._is_enough_for_any and sweep_some(keyspace.parts, _SWEPT_AT_ONCE)):
-                if self._is_within():
-                    self._count_excess(None)
-                    return True
-                if perf_counter() - began > _STEP_MS / 1000:
+            deadline = 0.0
+            while (excess_bytes := self._excess_bytes()) > 0:
+                if not deadline:
+                    deadline = thread_time() + seconds  # without a processor nothing is done
+                elif thread_time() > deadline:
                     self._count_excess(self._clock())
                     return True
+                if not self._removes_some(excess_bytes):
+                    self._count_excess(self._clock())
+                    return False
         except StoreHeld:
             return True  # the command meets it again, and waits
         except Exception as failure:  # lmdb's own, too: what the turn has changed so far does not fit
             keyspace.fail(failure)  # the command meets it again, and says so
             return True
-        self._count_excess(self._clock())
-        return False
+        self._count_excess(None)
+        return True
+
+    def evicts_some(self, excess_bytes: int) -> bool:
+        """Evict some keys that probably take about so many bytes, at least one; return whether any may be evicted.
+        Within a turn that writes. Raises StoreError."""
+        if self._policy == NO_EVICTION or not self._keyspace.times.may_expire:
+            return False
+        size = sum([size for size, _ in self._keyspace.databases.sizes().values()])
+        if not size:
+            return False
+        each_bytes = max(1, data_bytes(self._keyspace.settle()) // size)
+        wanted = min(max(1, excess_bytes // each_bytes), _EVICTED_AT_ONCE)
+        victims = self._next(wanted)
+        for database, name in victims:
+            if self._keyspace.delete(database, name):  # if not, its time was over, and it has gone with that
+                self._stats.evicted_keys += 1
+                self._notifications.tell("e", b"evicted", database, name)
+        return bool(victims)
 
     @property
     def exceeded_s(self) -> float:
@@ -164,105 +184,35 @@ class MemoryLimit:
         """True if an empty store is within the limit: if not, sweeping up flushed keys is no use."""
         return self.bytes >= EMPTY_BYTES
 
-    def _is_within(self) -> bool:
+    def _excess_bytes(self) -> int:
         txn = self._keyspace.settle()
         taken = data_bytes(txn)
         if self._keyspace.stored.effects is not None:  # what replicas have yet to hear belongs to no key
             taken -= replica_stream.room(txn)
-        return taken <= self.bytes
+        return taken - self.bytes
 
-    def _evict_one(self) -> bool:
-        key = self._next()
-        if key is None:
-            return False
-        database, name = key
-        if self._keyspace.delete(database, name):  # if not, its time was over, and it has gone with that
-            self._stats.evicted_keys += 1
-            self._notifications.tell("e", b"evicted", database, name)
-        sweep_some(self._keyspace.parts, _SWEPT_AT_ONCE)
-        return True
+    def _removes_some(self, excess_bytes: int) -> bool:
+        if self._is_enough_for_any:
+            if self._policy != NO_EVICTION and self._expiry.some(_EXPIRED_AT_ONCE):
+                return True
+            if sweep_some(self._keyspace.parts, _SWEPT_AT_ONCE):
+                return True
+        return self.evicts_some(excess_bytes)
 
-    def _next(self) -> Key | None:
+    def _next(self, wanted: int) -> list[Key]:
         policy = self._policy
         expiring = policy.startswith(b"volatile")
-        if policy == b"noeviction":
-            return None
         if policy == b"volatile-ttl":
-            return self._victims.soonest()
+            return self._victims.soonest(wanted)
         if self.usage is None:
-            return self._victims.any(expiring=expiring)
+            return self._victims.any(wanted, expiring=expiring)
         samples = self._settings["maxmemory-samples"]
-        return self._victims.least_used(self.usage, samples, self._clock(), expiring=expiring)
+        return self._victims.least_used(self.usage, samples, wanted, self._clock(), expiring=expiring)
 
     def _count_excess(self, since: float | None) -> None:
-        if since is None and self.exceeded_since is not None:
-            self._stats.eviction_exceeded_s += self.exceeded_s
-            self.exceeded_since = None
+        if since is None:
+            if self.exceeded_since is not None:
+                self._stats.eviction_exceeded_s += self.exceeded_s
+                self.exceeded_since = None
         elif self.exceeded_since is None:
             self.exceeded_since = since
-
-
-class Victims:
-    """Picks the next key of a keyspace to evict, as `maxmemory-policy` says.
-
-    By time to live, that is exactly the next to expire. By use, it is the least valuable of a random sample and of the
-    runners-up of earlier samples: Redis's approximation, with its `maxmemory-samples`. Only stored keys are looked at:
-    ephemeral topics have a limit of their own.
-    """
-
-    def __init__(self, keyspace: Keyspace) -> None:
-        self._keyspace = keyspace
-        self._databases = Databases([keyspace.stored])
-        self._nearly: list[tuple[int, Key]] = []  # (worth, key), the least valuable first
-
-    def soonest(self) -> Key | None:
-        """Return the next key to expire."""
-        return self._expiring_from(0, b"")
-
-    def any(self, *, expiring: bool) -> Key | None:
-        """Return a random key, or a random one that expires."""
-        if expiring:
-            return self._any_expiring()
-        sizes = {database: size for database, (size, _) in self._databases.sizes().items()}
-        if not sizes:
-            return None
-        (database,) = random.choices(list(sizes), weights=list(sizes.values()))
-        name, _ = self._databases.random(database)
-        return self.soonest() if name is None else (database, name)  # the time of all of them is over
-
-    def least_used(self, usage: Usage, samples: int, now: float, *, expiring: bool) -> Key | None:
-        """Return the least used key of a sample, or of a sample of those that expire."""
-        worths = {key: usage.worth(*key, now) for _, key in self._nearly if self._is_there(key, expiring)}
-        for _ in range(samples):
-            key = self.any(expiring=expiring)
-            if key is not None:
-                worths[key] = usage.worth(*key, now)
-        self._nearly = sorted((worth, key) for key, worth in worths.items())[:_REMEMBERED]
-        return self._nearly.pop(0)[1] if self._nearly else None
-
-    def forget(self) -> None:
-        """Forget the runners-up: another policy picks from now on."""
-        self._nearly.clear()
-
-    def _is_there(self, key: Key, expiring: bool) -> bool:
-        record = self._keyspace.find(*key)
-        return record is not None and (not expiring or bool(record.expires_ms))
-
-    def _any_expiring(self) -> Key | None:
-        bounds = key_records.expiry_range(self._keyspace.settle())
-        if bounds is None:
-            return None
-        place = random.randbytes(4 + key_records.DIGEST_BYTES)
-        return self._expiring_from(random.randint(*bounds), place) or self._expiring_from(0, b"")
-
-    def _expiring_from(self, when_ms: int, place: bytes) -> Key | None:
-        txn = self._keyspace.settle()
-        spaces = {space.number: database for database, space in self._keyspace.stored.spaces().items()}
-        for passed, (_, found) in enumerate(key_records.expiring_from(txn, when_ms, place)):
-            database = spaces.get(key_records.space_of(found))
-            stored = key_records.get(txn, found) if database is not None else None
-            if database is not None and stored is not None:
-                return database, stored.name
-            if passed == _MOST_GARBAGE:
-                break
-        return None

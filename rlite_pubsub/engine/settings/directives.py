@@ -200,7 +200,7 @@ MEANINGFUL: tuple[Directive, ...] = (
         "noeviction",
         "volatile-lru volatile-lfu volatile-random volatile-ttl allkeys-lru allkeys-lfu allkeys-random noeviction",
         "shared",
-        meaning="Which keys are evicted at that limit.",
+        meaning="Which keys are evicted at that limit, and at `store-quota`; what has expired goes first.",
     ),
     number("maxmemory-samples", 5, 1, INT_MAX, meaning="How many keys are sampled to find the least used one."),
     number("lfu-log-factor", 10, 0, INT_MAX, meaning="The higher, the more slowly OBJECT FREQ grows with use."),

@@ -142,6 +142,13 @@ def due(txn: Txn, now_ms: int, limit: int) -> list[bytes]:
     return found
 
 
+def first_due(txn: Txn) -> int:
+    """Return when the first field of all hashes that stand for themselves expires; 0 if none does."""
+    for key, _ in databases.items(txn, databases.EXPIRING):
+        return int(_DUE.unpack_from(key, 1)[0])
+    return 0
+
+
 def place_of(row: bytes) -> bytes:
     """Return the place of the key that a row belongs to."""
     return row[_DUE.size :]

@@ -177,6 +177,13 @@ def expired(txn: Txn, now_ms: int, limit: int) -> list[tuple[int, bytes]]:
     return found
 
 
+def first_expiry(txn: Txn) -> int:
+    """Return when the first key of all databases expires; 0 if none does."""
+    for when, _ in expiring_from(txn, 0):
+        return when
+    return 0
+
+
 def expiry_range(txn: Txn) -> tuple[int, int] | None:
     """Return when the first and the last key of all databases expire; None if none does."""
     cursor = txn.cursor()

@@ -1,0 +1,58 @@
+"""The pace of background work that may have to hurry, so that what is due does not grow without bound.
+
+The work is done in slices. Between two of them other turns come, for as long as the share that it may take of the time
+leaves them. That share grows with how long what is left is overdue, as the effort of Redis's active expiry does. If
+turns take long, so that a slice begins late, it may take longer, too: so the share is kept under any load, while on an
+idle server a slice is short.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlite_pubsub.engine.waits.waiter import CallLater
+
+SLICE_S = 0.002
+"""How long a slice takes if it begins on time: a request that comes meanwhile waits so long."""
+MOST_SLICE_S = 0.05
+LEAST_SHARE, MOST_SHARE = 0.25, 0.75
+"""The share of the time for what is due now, and for what has been overdue for `HURRIES_MS`."""
+HURRIES_MS = 1000
+_EARLY_S = 0.001
+"""How early a timer may go off."""
+
+
+class Pace:
+    """Calls one piece of work again and again, as long as anything is left to do."""
+
+    def __init__(
+        self, work: Callable[[float], int | None], stopwatch: Callable[[], float], call_later: CallLater
+    ) -> None:
+        """`work` works for about so many seconds of the processor, and returns for how many ms what is left has been
+        overdue; None: nothing is left. Without timers (`call_later`) only `go` goes on."""
+        self._work = work
+        self._stopwatch = stopwatch
+        self._call_later = call_later
+        self._due: float | None = None  # when the next slice begins, if anything is left
+        self._share = LEAST_SHARE
+
+    def go(self) -> None:
+        """Work for a slice, unless the next one is due later."""
+        began = self._stopwatch()
+        late_s = 0.0
+        if self._due is not None:
+            if began < self._due - _EARLY_S:
+                return
+            late_s = max(0.0, began - self._due)
+        self._due = None  # if it fails, `go` tries again
+        overdue_ms = self._work(min(SLICE_S + late_s * self._share / (1 - self._share), MOST_SLICE_S))
+        if overdue_ms is None:
+            return
+        self._share = LEAST_SHARE + (MOST_SHARE - LEAST_SHARE) * min(max(overdue_ms, 0) / HURRIES_MS, 1.0)
+        now = self._stopwatch()
+        rest_s = (now - began) * (1 - self._share) / self._share
+        self._due = now + rest_s
+        self._call_later(rest_s, self.go)
