@@ -16,6 +16,7 @@ import threading
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
+from typing import cast
 
 from rlite_pubsub.storage import format
 from rlite_pubsub.storage.boot import boot_id
@@ -181,6 +182,8 @@ def _open_environments(
 def _open_data(
     path: Path, locks: WriterLocks, quota_bytes: int, durability: Durability, *, is_alone: bool
 ) -> Environment:
+    if os.environ.get("RLITE_STORE_ENGINE") == "log":
+        return _open_log(path, locks, quota_bytes, durability, is_alone=is_alone)
     was_ours = checkpoint.was_saved(path)
     given_up = checkpoint.restore(path) if is_alone else 0
     if given_up:
@@ -209,6 +212,26 @@ def _open_data(
         environment.close()
         raise
     return environment
+
+
+def _open_log(
+    path: Path, locks: WriterLocks, quota_bytes: int, durability: Durability, *, is_alone: bool
+) -> Environment:
+    """Open a store whose truth is the log: for tests, until it is complete."""
+    from rlite_pubsub.storage.log.environment import LogEnvironment
+    from rlite_pubsub.storage.log.writer import LogWriterLock
+
+    window_bytes = int(os.environ.get("RLITE_STORE_WINDOW_BYTES", 16 << 20))
+    writer = LogWriterLock(locks, is_alone=is_alone)
+    environment = LogEnvironment(
+        path, durability, quota_bytes=quota_bytes, writer=writer, is_alone=is_alone, window_bytes=window_bytes
+    )
+    try:
+        format.check_or_mark(cast(Environment, environment))
+    except BaseException:
+        environment.close()
+        raise
+    return cast(Environment, environment)
 
 
 def _forget_live_of_other_boots(folder: Folder) -> None:

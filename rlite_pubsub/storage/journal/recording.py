@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rlite_pubsub.storage.keys.key_bytes import ROW_BYTES, bytes_of_rows, rows_in_order
+from rlite_pubsub.storage.log.transaction import LogTransaction
 
 if TYPE_CHECKING:
     import lmdb
@@ -148,7 +149,7 @@ class RecordedTransaction:
 
 def change_rows(txn: Txn, rows: Rows) -> None:
     """Write rows, and remove those that are None. The caller gives the dictionary away."""
-    if isinstance(txn, RecordedTransaction):
+    if isinstance(txn, (RecordedTransaction, LogTransaction)):
         txn.change(rows)
     else:
         _change(txn, rows)

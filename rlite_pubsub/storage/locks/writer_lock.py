@@ -53,8 +53,8 @@ WHOLE_S = 0.2
 _SLICE_S = 0.05
 """Longer waits are divided, because signals are handled between two waits."""
 _OPENINGS, _MADE = 0, 1
-_PLACES: Final = {"live.mdb": 64, "data.mdb": 128}
-_BYTES = 192
+_PLACES: Final = {"live.mdb": 64, "data.mdb": 128, "data.log": 192}
+_BYTES = 256
 _LMDB_WRITER_AT = 64 // 4
 _LMDB_COMMIT_AT = 48 // 4
 _LMDB_READERS_AT = 8 // 4
@@ -86,7 +86,7 @@ class WriterLocks:
 
     def __init__(self, folder: Path, *, is_alone: bool) -> None:
         """Open the locks; call it while nobody else opens the store. Raises StoreUnwritable."""
-        self._folder = folder
+        self.folder = folder
         path = folder / FILE_NAME
         try:
             descriptor = permissions.opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
@@ -101,7 +101,7 @@ class WriterLocks:
         if is_alone:
             self.numbers[_MADE] = 0
         elif not self.numbers[_MADE]:
-            for name in _PLACES:
+            for name in ("live.mdb", "data.mdb"):
                 self.mutex(name).make()
             self.numbers[_MADE] = 1
         self.numbers[_OPENINGS] += 1
@@ -125,7 +125,7 @@ class WriterLocks:
             return Mutex(self._memory, _PLACES[name])
         from rlite_pubsub.storage.locks.file_mutex import FileMutex
 
-        return FileMutex(self._folder / f"{name}-writer", self._memory, _PLACES[name])
+        return FileMutex(self.folder / f"{name}-writer", self._memory, _PLACES[name])
 
     def close(self) -> None:
         """Close the locks, once the environments are closed."""

@@ -74,7 +74,9 @@ class Position(NamedTuple):
 class Writing(Protocol):
     """The store's writer lock: it dies with the process that holds it."""
 
-    def take(self) -> bool: ...
+    def take(self) -> bool:
+        """Take it; False if this thread keeps it already, and goes on doing so."""
+
     def release(self) -> object: ...
 
 
@@ -134,6 +136,7 @@ class Log:
         self._writing = writing
         self._window_bytes = window_bytes
         self._now_ms = now_ms
+        self._is_taken = False  # by the transaction that writes
         self._lock = Lock()  # of what the threads of this process share
         self._readers = 0
         self._closing: list[OpenWindow] = []
@@ -187,15 +190,17 @@ class Log:
     def begin_writing(self) -> LogTransaction:
         """Begin a transaction that may write, and have the writer lock until `commit` or `give_up`. Raises OSError;
         whatever the writer lock raises."""
-        self._writing.take()
+        is_taken = self._writing.take()
         try:
             self._catch_up()
             if not self.active.window.is_whole():
                 self.active.window.repair()
             txn = self.begin()
         except BaseException:
-            self._writing.release()
+            if is_taken:
+                self._writing.release()
             raise
+        self._is_taken = is_taken
         txn.begin_writing()
         return txn
 
@@ -209,8 +214,10 @@ class Log:
 
     def give_up(self, txn: LogTransaction) -> None:
         """End a transaction that may write, without a commit."""
+        is_taken = self._is_taken
         self.end(txn)
-        self._writing.release()
+        if is_taken:
+            self._writing.release()
 
     def _append(self, rows: Rows, number: int) -> None:
         now_ms = self._now_ms()
@@ -354,7 +361,6 @@ class Log:
                 return False
             oldest = self.windows[-1]
             if self.position().segment < oldest.number:
-                sync(oldest.log_fd)
                 self._bring(oldest, pause)
             oldest.window.home = 1
             self._remove_files(oldest.number)

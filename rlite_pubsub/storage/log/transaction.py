@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rlite_pubsub.storage.keys.key_bytes import ROW_BYTES
 
@@ -131,6 +131,14 @@ class LogTransaction:
             self.size += ROW_BYTES + (0 if value is None else len(value))
         self._changes += 1
 
+    def added(self) -> int:
+        """Return how many of its rows have a value."""
+        return sum(value is not None for value in self.own.values())
+
+    def stat(self) -> dict[str, int]:
+        """Return whether there are any rows, as LMDB says how many there are."""
+        return {"entries": int(self.cursor().first())}
+
     def cursor(self) -> LogCursor:
         """Return a cursor, which stands nowhere."""
         return LogCursor(self)
@@ -239,19 +247,16 @@ class LogCursor:
         self._txn.delete(self._at)
         return self.next()
 
-    def iternext(self, keys: bool = True, values: bool = True) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the rows from where it stands on; from nowhere, from the first one."""
+    def iternext(self, keys: bool = True, values: bool = True) -> Iterator[Any]:
+        """Yield the rows from where it stands on; from nowhere, from the first one. Without `values`, only keys."""
         found = self._at is not None or self.first()
         while found:
-            yield self.item()
+            yield self.item() if values else self.key()
             found = self.next()
 
-    def iterkeys(self) -> Iterator[bytes]:
-        """Yield their keys."""
-        found = self._at is not None or self.first()
-        while found:
-            yield self.key()
-            found = self.next()
+    def putmulti(self, rows: list[tuple[bytes, bytes]]) -> None:
+        """Write rows."""
+        self._txn.change(dict(rows))
 
     def iterprev(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield the rows from where it stands backwards; from nowhere, from the last one."""

@@ -20,8 +20,8 @@ All numbers of the segment are little-endian; places are offsets into it, and mu
               +--------------+-------------------------+-----------------+-------+-----+-------+
               previous is the place, divided by 8, of the row that the same key had before in this segment; 0: none
     index     the head, 4,096 bytes: "RLITEIDX", format u32, 0 u32, number u64, first commit u64, slots u64, seed (16),
-              how large the segment may become u64, little-endian; then words of the machine, u64 each: from byte 64 tip; from byte 128 pending, indexed,
-              next, used, home; from byte 192 synced
+              how large the segment may become u64, little-endian; then words of the machine, u64 each: from byte 64
+              tip; from byte 128 pending, indexed, next, used, home; from byte 192 synced
               slots, u64 each: the upper half of the key's hash (SipHash-1-3), the place of its newest row divided by 8
 
 `tip` is what is committed: how many commits, in the upper half, and where they end, divided by 8. A tip, once read, is

@@ -449,7 +449,7 @@ def test_process_that_dies_between_two_windows_leaves_a_log_that_goes_on(tmp_pat
             mine.write({b"k%d" % number: bytes(60)})
         owner, name = {
             "made": (log_module, "_sync_folder"),
-            "frozen": (log_module, "sync"),
+            "frozen": (Log, "_bring"),
             "written": (OpenWindow, "last_commit"),
             "committed": (Log, "_bring"),
             "said": (Log, "_remove_files"),

@@ -1,0 +1,205 @@
+"""A store whose truth is the log keeps the promises that a store makes to those who use it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from patience import until
+
+from rlite_pubsub.storage.errors import StoreClosed, StoreFull, StoreHeld, StoreRemoved
+from rlite_pubsub.storage.locks.gate import NestedTransaction
+from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.turn import Turn
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RLITE_STORE_ENGINE", "log")
+    monkeypatch.setenv("RLITE_STORE_WINDOW_BYTES", str(16 << 10))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "store") as opened:
+        yield opened
+
+
+def put(store: Store, key: bytes, value: bytes) -> None:
+    store.data.write(lambda txn: txn.put(key, value))
+
+
+def get(store: Store, key: bytes) -> bytes | None:
+    return store.data.read(lambda txn: txn.get(key))
+
+
+def test_work_that_fails_changes_nothing(store: Store) -> None:
+    def fail(txn: Any) -> None:
+        txn.put(b"Ka", b"1")
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        store.data.write(fail)
+    assert get(store, b"Ka") is None
+    put(store, b"Ka", b"2")
+    assert get(store, b"Ka") == b"2"
+
+
+def test_turn_reads_its_own_changes_and_others_see_them_at_its_end(store: Store) -> None:
+    turn = Turn(store.data, lambda: None)
+    txn = turn.begin(write=True)
+    txn.put(b"Ka", b"1")
+    assert store.data.read_along(lambda txn: txn.get(b"Ka")) == b"1"
+    seen = list[bytes | None]()
+    other = threading.Thread(target=lambda: seen.append(get(store, b"Ka")))
+    other.start()
+    other.join()
+    turn.end(commit=True)
+    assert seen == [None] and get(store, b"Ka") == b"1"
+    turn.begin(write=False)
+    assert turn.seen == store_commit(turn)
+    turn.end(commit=False)
+
+
+def store_commit(turn: Turn) -> int:
+    assert turn.txn is not None
+    return int(turn.txn.id())
+
+
+def test_transaction_inside_another_is_refused(store: Store) -> None:
+    with pytest.raises(NestedTransaction):
+        store.data.read(lambda txn: store.data.read(lambda txn: None))
+
+
+def test_quota_refuses_additions_and_lets_removals_through(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store", quota_bytes=1 << 20) as store:
+        with pytest.raises(StoreFull):
+            for number in range(1000):
+                put(store, b"K%d" % number, bytes(4000))
+        kept = store.data.read(lambda txn: len(list(txn.cursor().iternext())))
+        assert 100 < kept < 400
+        store.data.write(lambda txn: txn.delete(b"K0"), freeing=True)
+        assert get(store, b"K0") is None and get(store, b"K1") == bytes(4000)
+
+
+def test_windows_are_brought_home_by_themselves(store: Store) -> None:
+    for number in range(200):
+        put(store, b"K%d" % number, bytes(1000))
+    log = store.data.log  # type: ignore[attr-defined]
+    until(lambda: store.data.read(lambda txn: len(log.windows)) == 1)
+    assert log.active.number > 5 and get(store, b"K0") == bytes(1000)
+
+
+def test_store_is_as_it_was_when_it_is_opened_again(tmp_path: Path) -> None:
+    for life in range(3):
+        with Store.open(tmp_path / "store") as store:
+            assert [get(store, b"K%d" % before) for before in range(life)] == [b"%d" % before for before in range(life)]
+            put(store, b"K%d" % life, b"%d" % life)
+    with pytest.raises(StoreClosed):
+        get(store, b"K0")
+
+
+def test_store_that_is_no_longer_at_its_path_refuses_every_use(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        (tmp_path / "store").rename(tmp_path / "moved")
+        assert not store.is_in_place()
+        with pytest.raises(StoreRemoved):
+            put(store, b"Ka", b"1")
+
+
+OTHER = """
+import sys
+from rlite_pubsub.storage.store import Store
+with Store.open(sys.argv[1]) as store:
+    print("open", flush=True)
+    for line in sys.stdin:
+        words = line.split()
+        if words[0] == "put":
+            store.data.write(lambda txn: txn.put(words[1].encode(), words[2].encode()))
+            print("done", flush=True)
+        elif words[0] == "get":
+            print(store.data.read(lambda txn: txn.get(words[1].encode())), flush=True)
+        elif words[0] == "hold":
+            def hold(txn):
+                print("holds", flush=True)
+                sys.stdin.readline()
+            store.data.write(hold)
+            print("done", flush=True)
+"""
+
+
+class Other:
+    """Another process that has the store open."""
+
+    def __init__(self, folder: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", OTHER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self.line() == "open"
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def say(self, text: str) -> str:
+        assert self.process.stdin is not None
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+        return self.line()
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            stream.close()
+
+
+@pytest.fixture
+def other(store: Store) -> Iterator[Other]:
+    made = Other(store.folder)
+    yield made
+    made.end()
+
+
+def test_processes_see_each_others_commits_at_once(store: Store, other: Other) -> None:
+    for number in range(100):
+        put(store, b"Kour%d" % number, bytes(300))
+        assert other.say(f"put Ktheir{number} {'x' * 300}") == "done"
+        assert get(store, b"Ktheir%d" % number) == b"x" * 300
+    assert other.say("get Kour0") == repr(bytes(300)) and other.say("get Kour99") == repr(bytes(300))
+
+
+def test_writer_that_is_stopped_is_named_and_its_death_frees_the_lock(store: Store, other: Other) -> None:
+    assert other.say("hold") == "holds"
+    os.kill(other.process.pid, signal.SIGSTOP)
+    store.wait_for_writers(0.05)
+    assert get(store, b"Ka") is None  # whoever reads waits for nobody
+    with pytest.raises(StoreHeld, match=str(other.process.pid)):
+        put(store, b"Ka", b"1")
+    other.process.kill()
+    other.process.wait()
+    store.wait_for_writers(5)
+    put(store, b"Ka", b"1")
+    assert get(store, b"Ka") == b"1"
+
+
+def test_forked_child_has_no_open_store_and_the_parents_goes_on(store: Store) -> None:
+    put(store, b"Ka", b"1")
+    pid = os.fork()
+    if pid == 0:
+        try:
+            get(store, b"Ka")
+        except StoreClosed:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    put(store, b"Ka", b"2")
+    assert get(store, b"Ka") == b"2"
