@@ -50,6 +50,8 @@ T = TypeVar("T")
 Work = Callable[[Any], T]
 
 MAP_BYTES: Final = 1 << 40
+_SPARE_BYTES: Final = 256 << 20
+"""How much larger than the quota LMDB's map is at the least: it needs room for removals, and pages beside rows."""
 _SPARE_TRANSACTIONS: Final = 8
 _MOST_READERS: Final = 4096
 _SLICE_PAUSE_S: Final = 0.0005
@@ -82,13 +84,14 @@ class LogEnvironment:
         self.gate = Gate()
         self.turns: dict[int, Turn] = {}
         """The open turns, by thread."""
+        self._pid = os.getpid()
         self._is_open, self._is_condemned = True, False
         self._bringing: Thread | None = None
         self._starting = Lock()
         try:
             self._lmdb = lmdb.Environment(
                 str(path),
-                map_size=MAP_BYTES,
+                map_size=min(quota_bytes + max(quota_bytes // 4, _SPARE_BYTES), MAP_BYTES),
                 subdir=False,
                 mode=permissions.OWNERS_FILE,
                 readahead=False,
@@ -365,8 +368,13 @@ class LogEnvironment:
         self.gate.reopen()
 
     def abandon(self, *, idle: bool) -> None:
-        """Forget it in a forked child, where it is not open."""
-        _never_closed.extend([self._lmdb, self.log])
+        """Forget it in a forked child, where it is not open. The copy of LMDB's is never closed: that would give away
+        the slots of transactions that the parent keeps for later."""
+        if os.getpid() == self._pid:
+            self.log.close()
+            self._lmdb.close()
+        else:
+            _never_closed.extend([self._lmdb, self.log])
         self._is_open = False
         self.turns.clear()
         self.gate = Gate()
