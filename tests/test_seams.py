@@ -27,7 +27,8 @@ SEAMS: dict[str, set[str]] = {
     "backup": {"cold", "storage", "wakeups"},
     "server": {"protocol", "storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold", "backup"}
     | {"gateway", "replication", "shards", "discovery", "uvloop"},
-    "embedded": {"protocol", "wakeups", "storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold", "redis"},
+    "embedded": {"protocol", "wakeups", "storage", "pubsub", "durable", "keyspace", "engine", "commands", "cold"}
+    | {"redis"},
     "gateway": {"protocol", "storage", "pubsub", "keyspace", "groups", "engine"}
     | {"uvicorn", "re2", "prometheus_client"},
     "replication": {"protocol", "storage", "keyspace", "engine", "embedded", "redis"},

@@ -7,22 +7,29 @@ import os
 import re
 import shutil
 import signal
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from zlib import crc32
 
 import lmdb
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from patience import until
 from storage.conftest import Start
 
+from rlite_pubsub.cli.command_line import main
 from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreFull, StoreHeld
 from rlite_pubsub.storage.journal import journal, recording, shared_commit
 from rlite_pubsub.storage.journal.journal import Journal, apply, journal_path, owed
 from rlite_pubsub.storage.journal.recording import RecordedTransaction, Rows, delete_here
+from rlite_pubsub.storage.keys.key_bytes import changes
 from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.turn import Turn
@@ -806,6 +813,83 @@ def test_a_record_whose_numbers_are_damaged_does_not_count_nor_do_those_after_it
     file.write_bytes(stored)
     found = owed(file, BOOT, 7)
     assert found is not None and found.turns == written.turns[:1]
+
+
+def _three(file: Path) -> tuple[Journal, list[int]]:
+    """A journal with three turns; where each begins, and where the last one ends."""
+    written = Journal(file, BOOT)
+    written.begin(7)
+    places = [0]
+    for number in range(3):
+        written.append({b"%d" % number: b"value", b"x": None})
+        places.append(written._at)
+    return written, places
+
+
+def test_whatever_byte_of_a_record_is_damaged_only_what_is_whole_before_it_comes_home(file: Path) -> None:
+    written, places = _three(file)
+    stored = file.read_bytes()
+    for at in range(places[3]):
+        file.write_bytes(stored[:at] + bytes((stored[at] ^ 0x40,)) + stored[at + 1 :])
+        found = owed(file, BOOT, 7)
+        whole = next(number for number in range(3) if at < places[number + 1])
+        if whole < 2:
+            assert found is not None and (found.turns, found.lost) == (written.turns[:whole], 3 - whole), at
+        else:  # as if a kill had cut it off
+            assert found is not None and (found.turns, found.lost) == (written.turns[:2], 0), at
+
+
+@given(st.data())
+def test_no_damage_is_more_than_turns_that_do_not_count(data: st.DataObject) -> None:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "data.journal"
+        written, places = _three(file)
+        stored = bytearray(file.read_bytes()[: places[3]])
+        for at in data.draw(st.lists(st.integers(0, places[3] - 1), max_size=9)):
+            stored[at] = data.draw(st.integers(0, 255))
+        file.write_bytes(stored)
+        found = owed(file, BOOT, 7)
+        assert found is None or found.turns == written.turns[: len(found.turns)]
+        written.close()
+
+
+def test_a_record_of_an_earlier_version_counts(file: Path) -> None:
+    """Its mark is of the numbers alone."""
+    packed = changes({b"key": b"value"})
+    head = struct.pack(">IQI", len(packed), 7, 0)
+    file.write_bytes(head + packed + struct.pack(">I", crc32(head, crc32(BOOT))))
+    found = owed(file, BOOT, 7)
+    assert found is not None and found.turns == [packed]
+    broken = packed[:1] + b"\xff" + packed[2:]  # no such key
+    file.write_bytes(head + broken + struct.pack(">I", crc32(head, crc32(BOOT))))
+    assert owed(file, BOOT, 7) is None
+
+
+def test_a_damaged_journal_is_said_and_kept_and_the_store_opens(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "store"
+    with Store.open(folder) as opened:
+        opened.data.write(lambda txn: txn.put(b"~0", b"home"))
+        base = opened.data.last_commit()
+    written = Journal(folder / "data.journal", boot_id())
+    written.begin(base)
+    ends = []
+    for number in (1, 2, 3):
+        written.append({b"~%d" % number: b"value"})
+        ends.append(written._at)
+    written.close()
+    stored = bytearray((folder / "data.journal").read_bytes())
+    stored[ends[1] - 6] ^= 1  # in the value of the second
+    (folder / "data.journal").write_bytes(stored)
+    with Store.open(folder) as opened:
+        assert names(opened.data) == ["~0", "~1"]
+    assert "1 are whole, and at least 2 behind them are lost" in caplog.text
+    with Store.open(folder) as opened:
+        assert names(opened.data) == ["~0", "~1"]
+    assert caplog.text.count("are lost") == 1
+    assert main(["doctor", "--store", str(folder)]) == 1
+    assert "data.journal.damaged" in capsys.readouterr().out
 
 
 def test_a_record_that_is_written_in_part_is_a_failure(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

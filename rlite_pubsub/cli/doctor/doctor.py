@@ -6,6 +6,7 @@ The exit code is 0 if all is well, and 1 if something is wrong, which is then sa
 from __future__ import annotations
 
 import argparse
+import time
 from typing import TYPE_CHECKING
 
 from rlite_pubsub.cli.doctor.files import existing, readers_of, sizes_of
@@ -43,7 +44,9 @@ def _of_folder(folder: str, *, is_deep: bool) -> int:
     from rlite_pubsub.pubsub.census import census
     from rlite_pubsub.pubsub.reaping import reap_dead
     from rlite_pubsub.storage.errors import StoreHeld
+    from rlite_pubsub.storage.journal.journal import damaged_path
 
+    are_faults = False
     with existing(folder) as store:
         store.wait_for_writers(DOCTOR_PATIENCE_S)
         try:
@@ -62,9 +65,17 @@ def _of_folder(folder: str, *, is_deep: bool) -> int:
             print(f"{state:10} {sum(entry.state == state for entry in entries)} subscriber(s)")
         for line in readers_of(store):
             print(line)
+        damaged = damaged_path(store.data.path)
+        if damaged.exists():
+            lost_at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(damaged.stat().st_mtime))
+            print(
+                f"damaged    {damaged}: a journal that was damaged when the store was opened at {lost_at}: what was "
+                "acknowledged behind its damage is lost (the log says how much); remove the file when you have seen it"
+            )
+            are_faults = True
         if is_deep:
-            return _proven(store, folder)
-    return 0
+            return max(_proven(store, folder), int(are_faults))
+    return int(are_faults)
 
 
 def _proven(store: Store, folder: str) -> int:
@@ -76,5 +87,3 @@ def _proven(store: Store, folder: str) -> int:
         print(f"fault      {fault}")
     print(f"proof      {found} fault(s)")
     return 1 if found else 0
-
-

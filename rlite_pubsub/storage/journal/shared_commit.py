@@ -19,6 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from threading import Condition, get_ident, get_native_id
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
@@ -107,7 +108,7 @@ class SharedCommit:
         self._call_from_thread = call_from_thread
         self._recorded: RecordedTransaction | None = None
         self._until = 0.0
-        self._committed_at = 0.0
+        self._committed_at = -inf
         self._is_timed = False
         self._is_ending = False
         self._large = 0
