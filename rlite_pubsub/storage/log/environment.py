@@ -206,6 +206,8 @@ class LogEnvironment:
         except (lmdb.Error, OSError) as failure:
             raise self._said(failure) from failure
         finally:
+            if txn.is_committed:
+                turn.commits += 1
             self.gate.leave()
         if writes and commit:
             self._committed()

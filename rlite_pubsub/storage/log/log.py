@@ -209,6 +209,7 @@ class Log:
         try:
             if txn.own:
                 self._append(txn.own, txn.id())
+            txn.is_committed = True
         finally:
             self.give_up(txn)
 

@@ -67,13 +67,14 @@ Snapshot: TypeAlias = tuple[Layer, int]
 class LogTransaction:
     """What one turn sees, and what it has changed. The methods are those of LMDB's transaction."""
 
-    __slots__ = ("_changes", "_number", "_ordered", "_ordered_at", "layers", "lmdb", "own", "size")
+    __slots__ = ("_changes", "_number", "_ordered", "_ordered_at", "is_committed", "layers", "lmdb", "own", "size")
 
     def __init__(self, number: int, layers: list[Snapshot], lmdb: LmdbTransaction) -> None:
         """`layers`: the newest one first."""
         self._number = number
         self.layers = layers
         self.lmdb = lmdb
+        self.is_committed = False
         self.own: Rows = {}
         self.size = 0
         """About how many bytes the turn has changed."""

@@ -62,10 +62,12 @@ def test_turn_reads_its_own_changes_and_others_see_them_at_its_end(store: Store)
     other.start()
     other.join()
     turn.end(commit=True)
+    assert turn.commits == 1
     assert seen == [None] and get(store, b"Ka") == b"1"
     turn.begin(write=False)
     assert turn.seen == store_commit(turn)
     turn.end(commit=False)
+    assert turn.commits == 1
 
 
 def store_commit(turn: Turn) -> int:
