@@ -1,8 +1,8 @@
 """Writes the generated parts of the documentation from the declarations in the code.
 
-`docs/cli.md` and `docs/reference/commands.md`, `directives.md` and `http-api.md` each hold one generated part between
-markers, and `docs/benchmarks.md` holds the table that `--bench FILE.md` names. `--check` writes nothing and fails if a
-page is out of date.
+`docs/cli.md` and `docs/reference/commands.md`, `directives.md`, `http-api.md` and `python.md` each hold one generated
+part between markers, and `docs/benchmarks.md` holds the table that `--bench FILE.md` names. `--check` writes nothing
+and fails if a page is out of date.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import cli_reference
 import http_reference
+import python_reference
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs"
@@ -58,6 +59,7 @@ def main() -> int:
         (PAGES / "reference/commands.md", "commands", tables.tables()),
         (PAGES / "reference/directives.md", "directives", directives.markdown()),
         (PAGES / "reference/http-api.md", "http-api", http_reference.markdown(openapi())),
+        (PAGES / "reference/python.md", "python", python_reference.markdown()),
     ]
     if arguments.bench:
         parts.append((PAGES / "benchmarks.md", "bench", arguments.bench.read_text()))

@@ -92,10 +92,11 @@ class ReadersEnvironment:
 
 
 def _found(name: str) -> Distribution:
-    try:
-        return importlib.metadata.distribution(name)
-    except importlib.metadata.PackageNotFoundError:
-        raise NotInstalled(f"{name} is not installed in the tests' environment") from None
+    """What is installed; a tree of sources may have metadata of its own, which name no installed files."""
+    for found in importlib.metadata.distributions(name=name):
+        if found.read_text("RECORD") is not None:
+            return found
+    raise NotInstalled(f"{name} is not installed in the tests' environment")
 
 
 def _imported_from() -> Path:

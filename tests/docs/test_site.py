@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
+from blocks import blocks_of
 
 ROOT = Path(__file__).parents[2]
 LOADING = {("script", "src"), ("img", "src"), ("link", "href"), ("source", "srcset"), ("iframe", "src")}
@@ -38,12 +47,13 @@ class Resources(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("mkdocs", reason="mkdocs-material is not installed")
-    place = tmp_path_factory.mktemp("site")
+    place = tmp_path_factory.mktemp("built") / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(place)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
     assert ended.returncode == 0, ended.stderr
-    return place
+    [version] = [path for path in place.iterdir() if path.is_dir()]
+    return version
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +87,95 @@ def test_every_page_can_be_reached_from_the_home(pages: dict[Path, Resources], s
 def test_a_reader_needs_no_other_host(pages: dict[Path, Resources]) -> None:
     foreign = {f"{path.name}: {url}" for path, page in pages.items() for url in page.loaded if "//" in url}
     assert not foreign
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves the site, and says nothing about it."""
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@pytest.fixture(scope="module")
+def tab(site: Path) -> Iterator[Any]:
+    """A browser's tab on the site's home, as it is published: below the list of its versions."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = os.environ.get("RLITE_TEST_CHROMIUM", shutil.which("chromium"))
+    if not chromium:
+        pytest.skip("no chromium")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site.parent)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    home = f"http://127.0.0.1:{server.server_port}/{site.name}/"
+    with playwright.sync_playwright() as browsers:
+        running = browsers.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        context = running.new_context(permissions=["clipboard-read", "clipboard-write"])
+        found = context.new_page()
+        found.goto(home + "index.html")
+        yield found
+        running.close()
+    server.shutdown()
+    server.server_close()
+
+
+def test_copy_button_copies_commands_without_prompts_output_and_comments(tab: Any) -> None:
+    tab.goto(tab.url.rpartition("/")[0] + "/cli.html")
+
+    def copied(text: str) -> str:
+        block = tab.locator("div.highlight", has_text=text).first
+        block.hover()
+        block.locator("button[data-clipboard-target]").click()
+        return str(tab.evaluate("navigator.clipboard.readText()"))
+
+    assert copied("rlite-pubsub cli --raw GET greeting").split("\n")[:3] == [
+        "rlite-pubsub cli SET greeting hello",
+        "rlite-pubsub cli GET greeting",
+        "rlite-pubsub cli --raw GET greeting",
+    ]
+    assert copied("rlite-pubsub serve --http-port 8080").split("\n")[-1] == "rlite-pubsub serve --http-port 8080"
+
+
+def test_copied_block_has_every_command_of_a_block(pages: dict[Path, Resources], site: Path) -> None:
+    """Those of `$ `, continued lines, here-documents: read by the tests' own reader of blocks."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    from mkdocs_hook import commands
+
+    for path in (ROOT / "docs").rglob("*.md"):
+        for block in blocks_of(path):
+            if block.language in ("bash", "console") and not block.obstacle:
+                copied = "\n".join(commands(block.text, prompted=block.language == "console")).split()
+                said = " ".join(block.commands).split()
+                assert [word for word in said if word in copied][:1] == said[:1], block.name
+                assert not {"$"} & set(copied[:1]), block.name
+
+
+@pytest.mark.parametrize("words", ["install", "pip install", "virtual environment", "how to install"])
+def test_search_for_installing_finds_install_first(tab: Any, words: str) -> None:
+    tab.goto(tab.url.rpartition("/")[0] + "/index.html")
+    tab.keyboard.press("/")
+    tab.keyboard.type(words)
+    first = tab.locator(".md-search-result__item a").first
+    first.wait_for()
+    assert "install.html" in first.get_attribute("href")
+
+
+def test_each_page_leads_to_its_neighbours_and_to_the_repository(site: Path) -> None:
+    text = (site / "install.html").read_text()
+    assert 'class="md-footer__link md-footer__link--prev"' in text
+    assert 'class="md-footer__link md-footer__link--next"' in text
+    assert 'href="https://github.com/rlite-pubsub/rlite-pubsub"' in text
+
+
+def test_reader_may_choose_among_versions(tab: Any, site: Path) -> None:
+    assert json.loads((site.parent / "versions.json").read_text())[0]["version"] == site.name
+    assert f"url={site.name}/index.html" in (site.parent / "index.html").read_text()
+    tab.goto(tab.url.rpartition("/")[0] + "/index.html")
+    chooser = tab.locator(".md-version__current")
+    chooser.wait_for()
+    assert site.name in chooser.inner_text()
+
+
+def test_what_programs_are_told_to_read_is_there(site: Path) -> None:
+    """In the tree, and on the site."""
+    for text, place in (((ROOT / "llms.txt").read_text(), ROOT), ((site / "llms.txt").read_text(), site)):
+        targets = re.findall(r"\]\(([^)]+)\)", text)
+        assert len(targets) > 30 and [one for one in targets if not (place / one).is_file()] == []
