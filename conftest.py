@@ -27,6 +27,39 @@ LONGEST = (
 workers waiting. A room stays in one worker, because its tests share what is dear, a session of Spark."""
 
 
+CONTRACT = (
+    "compat_tests/test_acl_",
+    "compat_tests/test_asyncio.py",
+    "compat_tests/test_connection.py",
+    "compat_tests/test_dump_restore.py",
+    "compat_tests/test_node.py",
+    "compat_tests/test_pubsub.py",
+    "compat_tests/test_random_collections.py",
+    "compat_tests/test_random_keys.py",
+    "compat_tests/test_redis_cli.py",
+    "compat_tests/test_replica.py",
+    "compat_tests/test_streams",
+    "compat_tests/test_wire.py",
+    "tests/cli/",
+    "tests/docs/test_blocks.py::test_a_block_runs_as_it_stands[README",
+    "tests/embedded/test_asyncio.py",
+    "tests/embedded/test_client.py",
+    "tests/embedded/test_polled.py",
+    "tests/embedded/test_processes.py",
+    "tests/gateway/test_event_bus.py",
+    "tests/gateway/test_lists.py",
+    "tests/gateway/test_sse.py",
+    "tests/gateway/test_topics.py",
+    "tests/queues/",
+    "tests/server/",
+    "tests/test_build.py",
+    "tests/test_imports.py",
+    "tests/test_pytest_plugin.py",
+    "tests/topics/",
+)
+"""What knows the package only as its users do: by a server, redis-py, the command line and HTTP. It proves in minutes
+that what was installed works."""
+
 SAMPLE = (
     "tests/commands/",
     "tests/embedded/",
@@ -47,6 +80,7 @@ C, each of which has a pure form, and requests of each type through whole server
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--contract", action="store_true", help="only what knows the package as its users do")
     parser.addoption(
         "--what-differs",
         action="store_true",
@@ -87,6 +121,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_left_out(config: pytest.Config, item: pytest.Item) -> bool:
+    if config.option.contract and not item.nodeid.startswith(CONTRACT):
+        return True
     belongs_to_sources = item.get_closest_marker("sources") is not None
     if installed.IS_INSTALLED:
         return belongs_to_sources

@@ -186,12 +186,15 @@ sources_text() {
         -name __pycache__ -prune -o -type f -exec cksum {} + | LC_ALL=C sort)
 }
 
-compiled_text() { printf '%s\n' "$1" "$("$1/bin/python" -V 2>&1)" "$(sources_text)"; }
-
-is_compiled_whole() { [[ -x $1/bin/python && -f $1/.stamp && $(<"$1/.stamp") == "$(compiled_text "$1")" ]]; }
-
 # Why nothing can be compiled here, or nothing. setup.py obeys the same.
 compiling_obstacle() { "$1" "$root/setup.py" obstacle; }
+
+# What keeps it from being compiled is part of it: once that has gone, it is made anew.
+compiled_text() {
+    printf '%s\n' "$1" "$("$1/bin/python" -V 2>&1)" "$(compiling_obstacle "$1/bin/python")" "$(sources_text)"
+}
+
+is_compiled_whole() { [[ -x $1/bin/python && -f $1/.stamp && $(<"$1/.stamp") == "$(compiled_text "$1")" ]]; }
 
 # $1 is the python to make it with, $2 the environment to install a compiled package into, with what it needs.
 install_compiled() {
@@ -227,7 +230,11 @@ EOF
 # Whether the package in the environment $1 is compiled. Looked at from a folder where no sources are in the way.
 has_compiled() { (cd "$1" && bin/python -c 'import sys, rlite_pubsub.build as b; sys.exit(not b.is_compiled())'); }
 
-make_tested() { alone "$venv/bin/python" install_tested "$1" && has_compiled "$1"; }
+# It is compiled, or there is a reason why nothing can be.
+make_tested() {
+    alone "$venv/bin/python" install_tested "$1" || return 1
+    [[ -n $(compiling_obstacle "$1/bin/python") ]] || has_compiled "$1"
+}
 
 # After it $1 holds a package that is compiled and up to date; fails, with one line that says why, where that cannot be.
 make_compiled() {

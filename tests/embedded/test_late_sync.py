@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from patience import PATIENCE_S, until
 from reading import messages
 
 import rlite_pubsub
+from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.checkpoints import syncing
-from rlite_pubsub.storage.checkpoints.safety import Safety
+from rlite_pubsub.storage.checkpoints.checkpoint import saved
 
 
-@pytest.fixture
-def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The last commit that each sync of a data.mdb has brought to the disk."""
-    found: list[int] = []
-    original = Safety.sync_inside
-
-    def sync_inside(safety: Safety, *given: Any, **named: Any) -> None:
-        before = safety._handle.last_commit()
-        original(safety, *given, **named)
-        if safety._handle.path.name == "data.mdb":
-            found.append(before)
-
-    monkeypatch.setattr(Safety, "sync_inside", sync_inside)
-    return found
+def synced(folder: Path) -> int:
+    """The last commit of its data.mdb that would survive a power cut."""
+    return saved(folder / "data.mdb", boot_id())
 
 
 def threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "rlite-pubsub-sync"]
-
-
-def reaches(syncs: list[int], commit: int) -> bool:
-    return bool(syncs) and syncs[-1] >= commit
 
 
 def make_durable(folder: Path) -> None:
@@ -52,22 +36,19 @@ def last_commit(client: rlite_pubsub.Redis) -> int:
 
 
 def test_what_is_published_to_a_durable_subscriber_is_synced_and_the_thread_ends(
-    folder: Path, syncs: list[int], monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(syncing, "SYNC_SECONDS", 0.02)
     make_durable(folder)
     with rlite_pubsub.Redis(folder) as publisher:
         for _ in range(3):
-            syncs.clear()
             publisher.publish("news", "x")
             commit = last_commit(publisher)
-            until(partial(reaches, syncs, commit), "a sync")
+            until(lambda commit=commit: synced(folder) >= commit, "a sync")
             until(lambda: not threads(), "the thread's end")
 
 
-def test_what_a_command_or_a_reader_has_committed_is_synced(
-    folder: Path, syncs: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_command_or_a_reader_has_committed_is_synced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syncing, "SYNC_SECONDS", 0.02)
     make_durable(folder)
     with (
@@ -81,7 +62,7 @@ def test_what_a_command_or_a_reader_has_committed_is_synced(
         assert messages(pubsub, 1) == [b"x"]
         pubsub.get_message()
         publisher.execute_command("SUBSCRIBER.DELETE", "e")
-        until(lambda: syncs and syncs[-1] == last_commit_of(publisher), "a sync of the last commit")
+        until(lambda: synced(folder) >= last_commit_of(publisher), "a sync of the last commit")
         until(lambda: not threads(), "the thread's end")
 
 
@@ -90,16 +71,14 @@ def last_commit_of(client: rlite_pubsub.Redis) -> int:
     return last_commit(client)
 
 
-def test_closing_syncs_what_the_thread_has_not(
-    folder: Path, syncs: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_syncs_what_the_thread_has_not(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syncing, "SYNC_SECONDS", 3600.0)
     make_durable(folder)
-    syncs.clear()
     with rlite_pubsub.Redis(folder) as publisher:
         publisher.publish("news", "x")
         commit = last_commit(publisher)
-    assert syncs[-1] >= commit
+        assert synced(folder) < commit
+    assert synced(folder) >= commit
     assert not threads()
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import http.client
 import json
+import mmap
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,7 +17,6 @@ from patience import PATIENCE_S, until
 from server_process import free_port
 
 from rlite_pubsub import Server
-from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint
 from rlite_pubsub.storage.handle import Handle
 
 Ask = Callable[..., tuple[int, bytes]]
@@ -45,8 +46,19 @@ class Disk:
 def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     disk = Disk()
     monkeypatch.setattr(Handle, "to_disk", disk.under(Handle.to_disk))
-    monkeypatch.setattr(Checkpoint, "_save_delta", lambda *_, **__: False)  # each sync is one of the whole file
+    monkeypatch.setattr(os, "pread", _no_pages(os.pread))  # so each sync is one of the whole file
     return disk
+
+
+def _no_pages(pread: Callable[[int, int, int], bytes]) -> Callable[[int, int, int], bytes]:
+    """As the function, but what was changed in data.mdb can't be read, and so can't be written elsewhere."""
+
+    def read(descriptor: int, size: int, at: int) -> bytes:
+        if size % mmap.PAGESIZE == 0 and os.readlink(f"/proc/self/fd/{descriptor}").endswith("data.mdb"):
+            raise OSError(errno.EIO, "no page")
+        return pread(descriptor, size, at)
+
+    return read
 
 
 @pytest.fixture

@@ -62,6 +62,7 @@ def test_rare_type_is_read_without_the_others(bus: Bus) -> None:
     assert len(decoded) == 20
 
 
+@pytest.mark.sources("counts what compiled code reads")
 def test_replay_of_a_rare_type_touches_the_chunks_that_have_it_and_no_other(
     bus: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +86,7 @@ def test_replay_of_a_rare_type_touches_the_chunks_that_have_it_and_no_other(
     assert all_of_them > 10 * rare
 
 
+@pytest.mark.sources("forbids compiled code to read")
 def test_type_that_is_not_there_is_answered_without_the_topic(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
     bus.append(["common"] * 10_000)
     bus.index()

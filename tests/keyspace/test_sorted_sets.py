@@ -197,6 +197,7 @@ def test_bound_is_short_and_between_its_neighbours() -> None:
     assert len(ranks.between(left, right)) <= ranks.MOST_BOUND_BYTES
 
 
+@pytest.mark.sources("lowers a limit that is compiled in")
 def test_what_turns_of_two_processes_leave_fits(data: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     """Turns of many changes, some undone; members that come and go in one turn, and several levels."""
     monkeypatch.setattr(collection, "_MOST_HELD_BYTES", 500_000)

@@ -145,6 +145,7 @@ def test_two_links_between_the_same_two_stores_bring_each_message_once() -> None
     assert of(heres[0].heard, 1) == said[1]
 
 
+@pytest.mark.sources("lowers a limit that is compiled in")
 def test_what_is_too_much_to_be_remembered_is_still_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlite_pubsub.links.switchboard.CHANNELS_KEPT", 4)
     stores, heres = made(3)

@@ -365,6 +365,7 @@ def test_a_disk_that_was_slow_is_not_waited_for_until_it_has_been_quick(
     data.close()
 
 
+@pytest.mark.sources("raises a limit that is compiled in")
 def test_after_many_writes_there_is_a_checkpoint_so_that_the_file_stays_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

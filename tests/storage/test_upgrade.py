@@ -69,6 +69,7 @@ class BrokenOff(BaseException):
     """The process is no more."""
 
 
+@pytest.mark.sources("replaces a method of a compiled class")
 @pytest.mark.parametrize("at_once", [1, 7, 60, MEMBERS])
 def test_upgrade_that_is_broken_off_is_gone_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int

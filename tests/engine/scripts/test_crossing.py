@@ -333,7 +333,6 @@ def test_whoever_has_filled_luas_memory_is_told_so_by_lua(
 ) -> None:
     """Its error would go through Python, which stands still afterwards."""
     monkeypatch.setattr(crossing, "_crossing_library", c if way == "C" else None)
-    monkeypatch.setattr(runner, "MAX_BYTES", 8 << 20)
     source = f"""
     local held, count, size, sizes = {{}}, 0, 0, {{1000000, 10000, 100, 10, 1}}
     for place = 1, 100000 do held[place] = false end
