@@ -186,7 +186,7 @@ def _fetched(target: BackupTarget, wanted: list[tuple[str, str]]) -> Iterator[Pi
 
 def _open(target: BackupTarget, folder: Path) -> int:
     """Check that the store opens and has its blocks; return how many. Raises StoreError, BackupError, PlaceFailed."""
-    with Store.open(folder) as store:
+    with Store.open(folder, proves=True) as store:
         url, needed = store.data.read(blocks.needed)
         for block in needed:
             blocks.put_back(target.place, folder, block)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import logging
 import os
 import signal
 import socket
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 import rlite_pubsub.server.supervision as supervision
 from rlite_pubsub.engine.doors import Doors, handed_over
@@ -16,6 +18,7 @@ from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.server.event_loop import new_event_loop
 from rlite_pubsub.server.listening import StartupError
 from rlite_pubsub.server.node import Node, settle_memory
+from rlite_pubsub.storage import proving
 from rlite_pubsub.storage.errors import damage_in
 
 if TYPE_CHECKING:
@@ -67,6 +70,8 @@ async def _serve(
     place: WorkerPlace | None,
 ) -> int:
     loop = asyncio.get_running_loop()
+    folder = Path(os.fsdecode(settings["dir"]))
+    crashes = _noting_crashes(folder)
     try:
         fellows = _fellows_of(place)
         node = Node(settings, loop, config_file, doors=doors, fellows=fellows)
@@ -78,6 +83,7 @@ async def _serve(
         if damage is None:
             raise
         raise StartupError(str(damage)) from failure
+    crashes = crashes or _noting_crashes(folder)
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signal_number, _on_signal, node, signal_number)
     loop.add_signal_handler(signal.SIGHUP, _on_hangup, settings)
@@ -96,8 +102,22 @@ async def _serve(
     supervision.stopping(settings)
     await node.stop_gateway()
     node.stop()
+    if crashes is not None:
+        faulthandler.disable()
+        crashes.close()
     log.warning("Bye bye")
     return 0
+
+
+def _noting_crashes(folder: Path) -> IO[bytes] | None:
+    """What ends the process, if it is not Python, is noted from now on; None where there is no store yet."""
+    try:
+        return proving.note_crashes(folder)
+    except FileNotFoundError:
+        return None
+    except OSError as failure:
+        log.debug("Can't note what may end the server: %s", failure)
+        return None
 
 
 def _fellows_of(place: WorkerPlace | None) -> Fellows | None:

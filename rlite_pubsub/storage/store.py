@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import cast
 
-from rlite_pubsub.storage import format
+from rlite_pubsub.storage import format, proving
 from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.checkpoints import checkpoint
 from rlite_pubsub.storage.environment import Durability, Environment
@@ -67,9 +67,11 @@ class Store:
         quota_bytes: int = UNLIMITED_QUOTA_BYTES,
         durability: Durability = "everysec",
         for_group: bool = False,
+        proves: bool = False,
     ) -> Store:
         """Open the store in this folder, creating it if there is none. The first opener's options count. With
-        `for_group` the folder's group may open it, too.
+        `for_group` the folder's group may open it, too. With `proves`, and if the last server was ended by a page that
+        LMDB could not read, all of it is read by another process first (proving.py).
 
         Raises a StoreError that says what is wrong with the folder or its files.
         """
@@ -81,7 +83,7 @@ class Store:
                 known._users += 1
                 return known
             try:
-                store = cls(opened, *_open_environments(opened, quota_bytes, durability))
+                store = cls(opened, *_open_environments(opened, quota_bytes, durability, proves=proves))
             except BaseException:
                 opened.close()
                 raise
@@ -158,15 +160,22 @@ class Store:
 
 
 def _open_environments(
-    folder: Folder, quota_bytes: int, durability: Durability
+    folder: Folder, quota_bytes: int, durability: Durability, *, proves: bool
 ) -> tuple[Environment, Environment, RoutesHint, WriterLocks]:
     with folder.opening() as is_alone, ExitStack() as opened:
         locks = WriterLocks(folder.path, is_alone=is_alone)
         opened.callback(locks.close)
-        data = _open_data(folder.path / "data.mdb", locks, quota_bytes, durability, is_alone=is_alone)
+        crash = proving.noted_crash(folder.path) if is_alone else ""
+        if crash:
+            log.warning("%s: %r has ended the last server: the store is proved before it is opened", folder.path, crash)
+            proves = True
+        path = folder.path / "data.mdb"
+        data = _open_data(path, locks, quota_bytes, durability, is_alone=is_alone, proves=proves)
         opened.callback(data.close)
         if is_alone:
             _forget_live_of_other_boots(folder)
+        if proves:
+            _prove_live(folder.path / "live.mdb", is_alone=is_alone, is_suspect=bool(crash))
         live = _open_live(folder.path / "live.mdb", locks, quota_bytes, is_alone=is_alone)
         opened.callback(live.close)
         try:
@@ -175,12 +184,14 @@ def _open_environments(
             raise StoreUnwritable(folder.path, os.strerror(error.errno or 0)) from error
         if is_alone:
             routes.forget()
+        if crash:
+            proving.forget_crash(folder.path)
         opened.pop_all()
         return live, data, routes, locks
 
 
 def _open_data(
-    path: Path, locks: WriterLocks, quota_bytes: int, durability: Durability, *, is_alone: bool
+    path: Path, locks: WriterLocks, quota_bytes: int, durability: Durability, *, is_alone: bool, proves: bool
 ) -> Environment:
     if os.environ.get("RLITE_STORE_ENGINE") == "log":
         return _open_log(path, locks, quota_bytes, durability, is_alone=is_alone)
@@ -188,6 +199,8 @@ def _open_data(
     given_up = checkpoint.restore(path) if is_alone else 0
     if given_up:
         log.warning("%s: the last %d commits before the machine went down were not on the disk", path, given_up)
+    if proves and _has_contents(path) and (fault := proving.fault_in(path, is_shared=not is_alone)):
+        raise StoreDamaged(path, fault)
     environment = Environment(
         path,
         durability,
@@ -247,8 +260,30 @@ def _forget_live_of_other_boots(folder: Folder) -> None:
     try:
         folder.note_boot(boot)
     except OSError as error:
-        log.warning("Can't note that live.mdb is of this start of the machine (%s): it will be recreated next time",
-        error)
+        log.warning(
+            "Can't note that live.mdb is of this start of the machine (%s): it will be recreated next time", error
+        )
+
+
+def _prove_live(path: Path, *, is_alone: bool, is_suspect: bool) -> None:
+    """Remove a live.mdb that can't be read, or may have ended a server, if nobody has it open: nobody needs it then.
+    Raises StoreDamaged if others have it open."""
+    if not _has_contents(path):
+        return
+    fault = "it may have ended a server" if is_suspect and is_alone else proving.fault_in(path, is_shared=not is_alone)
+    if not fault:
+        return
+    if not is_alone:
+        raise StoreDamaged(path, fault)
+    log.warning("%s: %s: it is made anew, as nothing that lives needs it", path, fault)
+    try:
+        _remove_live(path)
+    except OSError as error:
+        raise StoreUnwritable(path.parent, os.strerror(error.errno or 0)) from error
+
+
+def _has_contents(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 def _open_live(path: Path, locks: WriterLocks, quota_bytes: int, *, is_alone: bool) -> Environment:

@@ -61,8 +61,8 @@ def readers_of(store: Store) -> Iterator[str]:
 
 
 def existing(folder: str) -> Store:
-    """Open. Raises FileNotFoundError and StoreError."""
+    """Open it, once a process of its own has read all of it. Raises FileNotFoundError and StoreError."""
     from rlite_pubsub.storage.store import Store
 
     must_exist(folder)
-    return Store.open(folder)
+    return Store.open(folder, proves=True)
