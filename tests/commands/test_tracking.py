@@ -39,6 +39,45 @@ def test_prefixes_gather_in_order_and_may_not_overlap(session: RecordedSession) 
 
 
 @pytest.mark.parametrize(
+    ("held", "wanted", "said"),
+    [
+        ("b", "a ab b", b"'a' overlaps with another provided prefix 'ab'"),
+        ("b", "bc a ab", b"'bc' overlaps with an existing prefix 'b'"),
+        ("z", "a abc b ab", b"'a' overlaps with another provided prefix 'abc'"),
+        ("z", "abc b ab", b"'abc' overlaps with another provided prefix 'ab'"),
+        ("z", "k a k", b"'k' overlaps with another provided prefix 'k'"),
+        ("b ba1", "", b""),
+    ],
+)
+def test_the_pair_of_prefixes_that_is_named_is_the_first_of_the_request(
+    session: RecordedSession, held: str, wanted: str, said: bytes
+) -> None:
+    """As in redis-server 7.0.15."""
+
+    def track(prefixes: str) -> bytes:
+        return session.do("CLIENT", "TRACKING", "ON", "BCAST", *(w for p in prefixes.split() for w in ("PREFIX", p)))
+
+    first = track(held)
+    assert first == OK or b"'b' overlaps with another provided prefix 'ba1'" in first
+    if said:
+        assert b"-ERR Prefix " + said + b". Prefixes" in track(wanted)
+
+
+def test_changes_are_told_by_every_length_of_prefix(session: RecordedSession, house: House) -> None:
+    session.do("HELLO", "3")
+    assert session.do("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "ab", "PREFIX", "b") == OK
+    other = house.session()
+    for key, is_told in (("abc", True), ("b", True), ("ab", True), ("a", False), ("cab", False), ("", False)):
+        other.do("SET", key, "1")
+        assert (b"invalidate" in session.heard()) is is_told, key
+    other.do("CLIENT", "TRACKING", "ON", "BCAST")
+    session.do("CLIENT", "TRACKING", "OFF")
+    session.do("SET", "abc", "2")
+    assert session.heard() == b""
+    assert house.engine.tracked.prefix_count == 1
+
+
+@pytest.mark.parametrize(
     ("words", "error"),
     [
         ("maybe", b"syntax error"),

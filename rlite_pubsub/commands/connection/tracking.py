@@ -6,7 +6,7 @@ what.
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import pairwise
 
 from rlite_pubsub.commands.connection.client import ON_OFF
 from rlite_pubsub.engine.arguments.integers import integer
@@ -114,14 +114,36 @@ def _check(old: Tracking | None, new: Tracking) -> None:
 
 
 def _check_prefixes(held: list[bytes], wanted: list[bytes]) -> None:
-    """No prefix may begin with another, or a change would be told twice."""
-    for prefix in wanted:
-        for other in held:
-            if _overlap(prefix, other):
-                raise _overlapping(prefix, b"an existing", other)
-    for prefix, other in combinations(wanted, 2):
-        if _overlap(prefix, other):
-            raise _overlapping(prefix, b"another provided", other)
+    """No prefix may begin with another, or a change would be told twice: sorted, one stands right behind another that
+    it begins with, or behind those that do as well. Which pair is named is Redis's choice: the first of the request
+    that overlaps, and the first that it overlaps with."""
+    if not wanted:
+        return
+    ordered = sorted((*held, *wanted))
+    if not any(other.startswith(prefix) for prefix, other in pairwise(ordered)):
+        return
+    overlapping = _overlapping_ones(ordered)
+    for place, prefix in enumerate(wanted):
+        if prefix in overlapping:
+            for other in held:
+                if _overlap(prefix, other):
+                    raise _overlapping(prefix, b"an existing", other)
+            for other in wanted[place + 1 :]:
+                if _overlap(prefix, other):
+                    raise _overlapping(prefix, b"another provided", other)
+
+
+def _overlapping_ones(ordered: list[bytes]) -> set[bytes]:
+    """Return those of sorted prefixes that overlap with another."""
+    found: set[bytes] = set()
+    open_ones: list[bytes] = []  # each begins with the one before
+    for prefix in ordered:
+        while open_ones and not prefix.startswith(open_ones[-1]):
+            open_ones.pop()
+        if open_ones:
+            found.update((prefix, open_ones[-1]))
+        open_ones.append(prefix)
+    return found
 
 
 def _overlap(prefix: bytes, other: bytes) -> bool:

@@ -134,6 +134,7 @@ class TrackedKeys:
         self._changed: dict[bytes, dict[bytes, Client | None]] = {}  # prefix -> key -> who changed it last
         self.pending: list[tuple[Tracking, bytes | None]] = []  # for the session whose command is under way
         self.listeners: dict[bytes, dict[Client, None]] = {}  # prefix -> sessions that broadcast
+        self._lengths: dict[int, int] = {}  # length -> how many of these prefixes are so long
         self.sessions: dict[Client, None] = {}  # all that track
         self._announcing = announcing
 
@@ -145,7 +146,11 @@ class TrackedKeys:
         session.tracking = tracking
         self.sessions[session] = None
         for prefix in tracking.prefixes if tracking.broadcast else ():
-            self.listeners.setdefault(prefix, {})[session] = None
+            listeners = self.listeners.get(prefix)
+            if listeners is None:
+                listeners = self.listeners[prefix] = {}
+                self._lengths[len(prefix)] = self._lengths.get(len(prefix), 0) + 1
+            listeners[session] = None
 
     def forget(self, session: Client) -> None:
         """Stop tracking for a session. The keys it has read are forgotten when they change."""
@@ -160,6 +165,9 @@ class TrackedKeys:
             if not listeners:
                 del self.listeners[prefix]
                 self._changed.pop(prefix, None)
+                self._lengths[len(prefix)] -= 1
+                if not self._lengths[len(prefix)]:
+                    del self._lengths[len(prefix)]
 
     def remember(self, session: Client, command: Command, args: list[bytes]) -> None:
         """Note that the session has read these keys."""
@@ -178,21 +186,25 @@ class TrackedKeys:
 
     def changed(self, key: bytes, by: Client | None) -> None:
         """Note that a session has changed a key, or that it has expired."""
-        for prefix in self.listeners:
-            if key.startswith(prefix):
-                self._changed.setdefault(prefix, {})[key] = by
-                self._agenda.due |= CHANGED_KEYS
+        if self.listeners:
+            self._note_change(key, by)
         if key in self.readers:
             self._tell_readers(key)
 
     def changed_elsewhere(self, key: bytes, transaction: int) -> None:
         """Note that another process has changed a key, in this transaction."""
-        for prefix in self.listeners:
-            if key.startswith(prefix):
-                self._changed.setdefault(prefix, {})[key] = None
-                self._agenda.due |= CHANGED_KEYS
+        if self.listeners:
+            self._note_change(key, None)
         if key in self.readers and not self.elsewhere.has_seen(key, transaction):
             self._tell_readers(key)
+
+    def _note_change(self, key: bytes, by: Client | None) -> None:
+        """Note a change for those who broadcast: there may be thousands of prefixes, but not of lengths."""
+        for length in self._lengths:
+            prefix = key[:length]
+            if prefix in self.listeners and len(prefix) == length:
+                self._changed.setdefault(prefix, {})[key] = by
+                self._agenda.due |= CHANGED_KEYS
 
     def suspect_all(self) -> None:
         """Act on unknown changes by others: any key may have changed."""
