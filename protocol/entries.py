@@ -82,7 +82,9 @@ def cut_entries(data: bytes) -> list[CutEntry] | None:
                 left = left * 10 + digit
                 at += 1
                 digit = data[at] - _ZERO
-            if at == first or data[first] == _ZERO or left % 2 or data[at] != _CR or data[at + 1] != _LF:
+            if at == first or data[first] == _ZERO or left % 2 or at + 1 >= size:
+                return None
+            if data[at] != _CR or data[at + 1] != _LF:
                 return None
             at += 2
         found.append(CutEntry(id_text, _parts(id_text), data[begin:at], total))

@@ -64,6 +64,15 @@ class Envelope(NamedTuple):
         """The messages one by one, each `<length>\\r\\n<payload>`."""
         return tails_of(MessageRun(self.kind, self.length, self.channel, self.run))
 
+    @property
+    def is_whole(self) -> bool:
+        """Return whether the run is as many messages as there are to be, and nothing else."""
+        try:
+            tails = self.tails
+        except ValueError:
+            return False
+        return len(tails) == self.length and run_of(tails) == self.run
+
     def without(self, first: int) -> Envelope:
         """Return what is left without so many of them."""
         tails = self.tails[first:]
@@ -113,7 +122,10 @@ def unpack(frame: bytes) -> Iterator[Envelope]:
         if b"\n" in entry:
             entry, *others = entry.split(b"\n")
             told = tuple(others)
-        yield Envelope(origin, number, count, hops, kind, entry, born, channel, frame[run_at:following], told)
+        messages = Envelope(origin, number, count, hops, kind, entry, born, channel, frame[run_at:following], told)
+        if size and not messages.is_whole:
+            raise BadFrame("an envelope does not hold the messages that it names")
+        yield messages
         at = following
 
 
@@ -133,7 +145,7 @@ def words_of(frame: bytes) -> dict[str, Any]:
     """Return the words of such a frame. Raises BadFrame."""
     try:
         words = json.loads(frame[_HEAD.size :])
-    except ValueError as failure:
+    except (ValueError, RecursionError) as failure:
         raise BadFrame("a frame can't be read") from failure
     if not isinstance(words, dict):
         raise BadFrame("a frame can't be read")

@@ -213,7 +213,7 @@ class Exchange:
             else:
                 guest.heard_at = time.monotonic()
                 self._hear(nonce, guest, kind, frame)
-        except (BadFrame, KeyError, ValueError) as failure:
+        except (BadFrame, KeyError, TypeError, ValueError) as failure:
             log.warning("A linked store sends what can't be understood: %s", failure)
 
     def _welcome(self, nonce: bytes, words: dict[str, Any]) -> None:

@@ -236,6 +236,13 @@ def test_queues_are_listed_for_whoever_may_read_them(house: House, session: Reco
     assert session.do("QUEUE.LIST") == b"*2\r\n" + bulk(b"a") + bulk(b"b")
 
 
+def test_topics_are_listed_for_whoever_may_read_them(house: House, session: RecordedSession) -> None:
+    session.do("XADD", "a", "*", "f", "v")
+    session.do("XADD", "b", "*", "f", "v")
+    assert user(house, "~a", "%W~b", "+topic.list").do("TOPIC.LIST") == b"*1\r\n" + bulk(b"a")
+    assert session.do("TOPIC.LIST") == b"*2\r\n" + bulk(b"a") + bulk(b"b")
+
+
 def test_no_user_of_pubsub_alone_starts_a_process_of_links(house: House) -> None:
     alice = user(house, "allchannels", "+@pubsub")
     assert alice.do("LINK", "JOIN") == no_command(b"link|join")

@@ -190,6 +190,32 @@ def test_tokens_are_read_again_and_the_old_ones_hold_where_the_new_ones_are_bad(
         with_tokens.redis().config_set("http-tokens", str(other))
 
 
+@pytest.mark.parametrize("path", ["/api/channels/news", "/api/topics/orders.a", "/api/events"])
+@pytest.mark.parametrize("how", ["removed", "less", "other file"])
+def test_stream_ends_when_its_token_may_read_it_no_more(with_tokens: HttpServer, path: str, how: str) -> None:
+    tokens = with_tokens.folder / "tokens"
+    tokens.write_text("here-0123456789abcdef read news orders.* events\nstays-0123456789abcdef read *\n")
+    bearer, stays = "Bearer here-0123456789abcdef", "Bearer stays-0123456789abcdef"
+    until(lambda: with_tokens.ask("GET", "/api/topics/orders.a", Authorization=bearer)[0] == 200, "the tokens")
+    streams = [
+        EventSource(with_tokens.http_port, path=path, Authorization=each, Accept="text/event-stream")
+        for each in (bearer, stays)
+    ]
+    assert [source.response.status for source in streams] == [200, 200]
+    if how == "removed":
+        tokens.write_text("stays-0123456789abcdef read *\n")
+    elif how == "less":
+        tokens.write_text("here-0123456789abcdef write *\nstays-0123456789abcdef read *\n")
+    else:
+        others = tokens.with_name("others")
+        others.write_text("stays-0123456789abcdef read *\n")
+        with_tokens.redis().config_set("http-tokens", str(others))
+    assert b"data" not in streams[0].response.read()
+    if path == "/api/channels/news":
+        with_tokens.redis().publish("news", "yet")
+        assert streams[1].next().data == "yet"
+
+
 @pytest.mark.parametrize("tokens", ["short read *", "token-0123456789abc * read", None])
 def test_server_does_not_start_with_tokens_that_it_cannot_use(serve: Serve, tmp_path: Path, tokens: str | None) -> None:
     if tokens is not None:

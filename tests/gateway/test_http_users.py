@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
@@ -69,6 +70,80 @@ def test_user_may_here_what_it_may_as_a_redis_client(standing: Serve, method: st
     if path not in ("/", "/readyz"):  # which have nothing of anybody in them
         for wrong in (basic("alice", "w"), basic("bob", "wonder"), basic("", "wonder"), "Bearer wonder"):
             assert shop.ask(method, path, body, Authorization=wrong)[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("/api/topics/ok", "+xrange"),
+        ("/api/events", "+xrange"),
+        ("/api/topics/ok/info", "+topic.info"),
+        ("/api/topics/ok/blocks", "+topic.blocks"),
+        ("/api/topics/ok/groups", "+xinfo|groups"),
+        ("/api/topics/ok/groups/g/info", "+topic.info +xinfo|groups +xinfo|consumers"),
+        ("/api/topics/ok/groups/g/pending", "+xpending"),
+        ("/api/topics/ok/groups/g/dead_letters", "+xinfo|groups +xrange"),
+        ("/api/topics", "+topic.list"),
+        ("/api/groups", "+topic.list +xinfo|groups"),
+        ("/api/channels", "+pubsub|channels"),
+        ("/api/patterns", "+pubsub|numpat +subscriber.list"),
+        ("/api/subscribers", "+subscriber.list"),
+        ("/api/connections", "+subscriber.clients"),
+        ("/api/stats", "+info"),
+        ("/api/stats/history", "+info"),
+        ("/api/warnings", "+info"),
+        ("/metrics", "+info"),
+    ],
+)
+def test_path_asks_for_the_rights_of_the_commands_that_tell_the_same(standing: Serve, path: str, rule: str) -> None:
+    shop = standing(*FLAGS)
+    admin = redis.Redis(port=shop.port, password=SECRET)
+    for topic in ("ok", "events"):
+        admin.xadd(topic, {"data": "x"})
+    admin.execute_command("XGROUP", "CREATE", "ok", "g", "0") if not admin.xinfo_groups("ok") else None
+    wide = "on >eyes allkeys allchannels +psubscribe +xrange".split()
+    words = rule.split()
+    for lacking in [each for each in words if each != "+xrange"]:
+        admin.execute_command("ACL", "SETUSER", "watcher", "reset", *wide, *(each for each in words if each != lacking))
+        assert shop.ask("GET", path, Authorization=basic("watcher", "eyes"))[0] == 403
+    if path == "/api/topics/ok":
+        admin.execute_command("ACL", "SETUSER", "watcher", "reset", *wide, "-xrange", "+@stream", "-xrange")
+        assert shop.ask("GET", path, Authorization=basic("watcher", "eyes"))[0] == 403
+    admin.execute_command("ACL", "SETUSER", "watcher", "reset", *wide, *words)
+    if path != "/api/events":
+        assert shop.ask("GET", path, Authorization=basic("watcher", "eyes"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [
+        ("/api/topics/ok/pause", "+topic.pause"),
+        ("/api/topics/ok/resume", "+topic.resume"),
+        ("/api/topics/ok/groups/g/pause", "+topic.pause"),
+        ("/api/topics/ok/groups/g/resume", "+topic.resume"),
+        ("/api/topics/ok/groups/g/requeue", "+topic.requeue"),
+        ("/api/topics/ok/groups/g/redeliver", "+topic.requeue +xclaim"),
+    ],
+)
+def test_hand_on_a_topic_takes_the_rights_of_its_commands(standing: Serve, path: str, rule: str) -> None:
+    shop = standing(*FLAGS)
+    admin = redis.Redis(port=shop.port, password=SECRET)
+    words = rule.split()
+    for lacking in words:
+        few = [each for each in words if each != lacking]
+        admin.execute_command("ACL", "SETUSER", "hand", "reset", "on", ">h", "allkeys", "+xadd", *few)
+        assert shop.ask("POST", path, b'{"ids": []}', Authorization=basic("hand", "h"))[0] == 403
+    admin.execute_command("ACL", "SETUSER", "hand", "reset", "on", ">h", "allkeys", *words)
+    assert shop.ask("POST", path, b'{"ids": []}', Authorization=basic("hand", "h"))[0] != 403
+
+
+def test_stream_ends_with_the_session_of_the_page_that_opened_it(shop: HttpServer) -> None:
+    said = shop.ask("POST", "/api/session", b"", Authorization=basic("alice", "wonder"))
+    bearer = f"Bearer {json.loads(said[2])['token']}"
+    source = EventSource(shop.http_port, path="/api/channels/news.a", Authorization=bearer)
+    assert source.response.status == 200
+    shop.ask("POST", "/api/session?end=1", b"", Authorization=bearer)
+    assert source.response.read() is not None
 
 
 def test_whoever_may_read_everything_sees_lists_and_metrics(shop: HttpServer, admin: redis.Redis) -> None:

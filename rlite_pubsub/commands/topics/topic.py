@@ -6,6 +6,7 @@ A topic is a stream's key. To empty it and to delete it are different commands, 
 from __future__ import annotations
 
 from rlite_pubsub.commands.topics.group import view as group_view
+from rlite_pubsub.engine.access.permission import readable
 from rlite_pubsub.engine.arguments.help import usage
 from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of, topic_for_change
 from rlite_pubsub.engine.session import CommandSession
@@ -138,13 +139,14 @@ def topic_config(session: CommandSession, args: list[bytes]) -> Reply:
     ours=True,
 )
 def topic_list(session: CommandSession, args: list[bytes]) -> Reply:
+    """Of the database's topics, those that the user may read."""
     if len(args) not in (1, 3) or (len(args) == 3 and args[1].upper() != b"MATCH"):
         raise CommandError(SYNTAX)
     names = [name for name, type_ in keyspace_of(session).databases.walk(session.db) if type_ == TOPIC]
     if len(args) == 3:
         pattern = Glob(args[2])
         names = [name for name in names if pattern.matches(name)]
-    return sorted(names)
+    return sorted(readable(session.limits, names))
 
 
 @command(

@@ -21,6 +21,7 @@ Promises:
 
 from __future__ import annotations
 
+import asyncio
 import binascii
 import hashlib
 import os
@@ -32,8 +33,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rlite_pubsub.engine.access.user import User
 from rlite_pubsub.engine.settings.settings import SettingError
-from rlite_pubsub.gateway.access.logins import Logins
-from rlite_pubsub.gateway.access.rights import SAFE, TOKEN, BadTokens, Caller, Rights, TokenFile, Visit, refused
+from rlite_pubsub.gateway.access.logins import Logins, digest
+from rlite_pubsub.gateway.access.rights import (
+    REREAD_SECONDS,
+    SAFE,
+    TOKEN,
+    BadTokens,
+    Caller,
+    Rights,
+    TokenFile,
+    Visit,
+    refused,
+)
 from rlite_pubsub.gateway.http.operation import ACCESS_TOKEN
 from rlite_pubsub.gateway.http.request import Headers, Problem, Scope, header, parameters
 from rlite_pubsub.gateway.http.target import CHANNELS, SESSION
@@ -84,9 +95,12 @@ class Guard:
         self._tokens: TokenFile | None = None
         self._known: dict[bytes, User] = {}  # by digest of what they said
         self._visits: set[Visit] = set()
+        self._by_token = 0  # how many of them
+        self._look_at: asyncio.TimerHandle | None = None
         self._use(settings["http-tokens"])
         settings.on_change("http-tokens", self._change)
-        users.watchers.append(self._check_visits)
+        users.watchers.append(self._users_changed)
+        logins.watchers.append(self._check_visits)
 
     def _use(self, path: bytes) -> None:
         self._tokens = TokenFile(Path(os.fsdecode(path)), self._clock) if path else None
@@ -97,14 +111,36 @@ class Guard:
             self._use(path)
         except BadTokens as failure:
             raise SettingError(str(failure)) from failure
+        self._check_visits()
+
+    def _users_changed(self) -> None:
+        self._known.clear()
+        self._check_visits()
 
     def _check_visits(self) -> None:
-        """A user has changed: streams that it may no longer read end."""
-        self._known.clear()
+        """Users, tokens or sessions have changed: streams end whose clients may no longer read them."""
         for visit in self._visits:
-            user = self._users.get(visit.user_name)
-            if user is None or refused(user, visit.scope) is not None:
+            if not self._may_stay(visit):
                 visit.end()
+
+    def _may_stay(self, visit: Visit) -> bool:
+        if visit.token:
+            rights = self._tokens.rights(visit.token) if self._tokens is not None else None
+            return rights is not None and _covers(rights, visit.scope)
+        if visit.login and not self._logins.has(visit.login):
+            return False
+        user = self._users.get(visit.user_name)
+        return user is not None and refused(user, visit.scope) is None
+
+    def _look_at_tokens(self) -> None:
+        """Nobody tells of a change of the file: while streams depend on it, it is looked at once a second."""
+        self._look_at = None
+        self._check_visits()
+        self._look_again()
+
+    def _look_again(self) -> None:
+        if self._by_token and self._look_at is None:
+            self._look_at = asyncio.get_running_loop().call_later(REREAD_SECONDS, self._look_at_tokens)
 
     def check(self, scope: Scope) -> Visit | None:
         """A visit is to be handed to `leave` in the end; what changes something is none. Raises Problem."""
@@ -112,7 +148,7 @@ class Guard:
             return None
         said = _said(scope)
         user = None
-        rights = self._tokens.rights(said.whole) if self._tokens is not None and said is not None else None
+        rights = self._tokens.rights(digest(said.whole)) if self._tokens is not None and said is not None else None
         if rights is None:
             user = self._user(scope, said)
             refusal = refused(user, scope)
@@ -129,14 +165,24 @@ class Guard:
                 raise Problem(403, "Forbidden origin", detail)
             return None
         if user is None:
-            return Visit(TOKEN, scope)
-        visit = Visit(user.name, scope)
+            assert said is not None
+            visit = Visit(TOKEN, scope, token=digest(said.whole))
+            self._by_token += 1
+            self._look_again()
+        else:
+            is_login = said is not None and self._logins.has(login := digest(said.whole))
+            visit = Visit(user.name, scope, login=login if is_login else b"")
         self._visits.add(visit)
         return visit
 
     def leave(self, visit: Visit) -> None:
         """The request is answered."""
         self._visits.discard(visit)
+        if visit.token:
+            self._by_token -= 1
+            if not self._by_token and self._look_at is not None:
+                self._look_at.cancel()
+                self._look_at = None
 
     def _user(self, scope: Scope, said: Said | None) -> User:
         """Return the user of a request. Raises Problem."""

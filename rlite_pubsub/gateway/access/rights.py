@@ -6,24 +6,31 @@
 Patterns are those of PSUBSCRIBE; the event bus is the topic `events`. Lists, metrics and what else is of no one name
 take the right to read `*`; a stream of a pattern takes that very pattern, or `*`. Only digests of tokens are kept.
 
-A user may do what it may as a Redis client:
+A user may do what it may as a Redis client, and no path tells more than the commands that tell the same:
 
     GET  a channel, or patterns     SUBSCRIBE, PSUBSCRIBE
     POST to a channel               PUBLISH
     GET  a topic, the events        XRANGE
-    POST to a topic, events         XADD, TOPIC.PAUSE, TOPIC.RESUME, TOPIC.REQUEUE
+    GET  …/info, …/blocks           TOPIC.INFO, TOPIC.BLOCKS
+    GET  …/groups                   XINFO GROUPS
+    GET  …/groups/{group}/info      TOPIC.INFO, XINFO GROUPS, XINFO CONSUMERS
+    GET  …/pending, …/dead_letters  XPENDING; XINFO GROUPS, and XRANGE of both topics
+    POST to a topic, events         XADD
+    POST …/pause, /resume, /requeue TOPIC.PAUSE, TOPIC.RESUME, TOPIC.REQUEUE
+    POST …/redeliver                TOPIC.REQUEUE, XCLAIM, and XDEL of the topic of dead letters
     GET  a key                      TYPE, and what reads each type: GET, LRANGE, HSCAN, SSCAN, ZRANGE, XRANGE
     GET  the keys                   SCAN, and to read all keys
     connections                     SUBSCRIBER.CLIENTS, SUBSCRIBER.KILL
-    all else: lists, metrics …      to read, or to write, whatever there is: all channels and all keys
+    all else: lists, metrics …      to read, or to write, whatever there is: all channels and all keys; and TOPIC.LIST,
+                                    XINFO GROUPS, PUBSUB CHANNELS, SUBSCRIBER.LIST or INFO
 
-Promise: a stream ends when its user may no longer read it, or no longer exists.
+Promise: a stream ends when its user or its token may no longer read it, or no longer exists, and when the session of
+the page whose token opened it has ended.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from pathlib import Path
@@ -33,9 +40,10 @@ from rlite_pubsub.engine.access.acl_vocabulary import vocabulary
 from rlite_pubsub.engine.access.permission import CHANNEL, COMMAND, KEY, MissingRight, refusal_of
 from rlite_pubsub.engine.access.selector import READ, WRITE
 from rlite_pubsub.engine.table import TABLE
+from rlite_pubsub.gateway.access.logins import digest
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.http.request import Receive, Scope, parameters
-from rlite_pubsub.gateway.http.target import CHANNELS, CONNECTIONS, KEYS, SESSION
+from rlite_pubsub.gateway.http.target import CHANNELS, CONNECTIONS, KEYS, SESSION, TOPICS
 from rlite_pubsub.protocol.glob import Glob
 
 if TYPE_CHECKING:
@@ -49,18 +57,44 @@ MIN_TOKEN_BYTES = 16
 """A shorter one can be guessed."""
 _ALL = b"*"
 SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
-_VERBS = {
-    "pause": b"topic.pause",
-    "resume": b"topic.resume",
-    "requeue": b"topic.requeue",
-    "redeliver": b"topic.requeue",
+_OF_TOPIC = "/api/topics/{name}"
+_OF_GROUP = f"{_OF_TOPIC}/groups/{{group}}"
+_READS: dict[str, tuple[tuple[bytes, ...], ...]] = {
+    f"{_OF_TOPIC}/info": ((b"topic.info",),),
+    f"{_OF_TOPIC}/blocks": ((b"topic.blocks",),),
+    f"{_OF_TOPIC}/groups": ((b"xinfo", b"groups"),),
+    f"{_OF_GROUP}/info": ((b"topic.info",), (b"xinfo", b"groups"), (b"xinfo", b"consumers")),
+    f"{_OF_GROUP}/pending": ((b"xpending",),),
+    f"{_OF_GROUP}/dead_letters": ((b"xinfo", b"groups"), (b"xrange",)),
 }
+"""Other than XRANGE: what shows it to a Redis client. The topic's name follows."""
+_CHANGES: dict[str, tuple[bytes, ...]] = {
+    f"{_OF_TOPIC}/pause": (b"topic.pause",),
+    f"{_OF_TOPIC}/resume": (b"topic.resume",),
+    f"{_OF_GROUP}/pause": (b"topic.pause",),
+    f"{_OF_GROUP}/resume": (b"topic.resume",),
+    f"{_OF_GROUP}/requeue": (b"topic.requeue",),
+    f"{_OF_GROUP}/redeliver": (b"topic.requeue", b"xclaim"),
+}
+"""Other than XADD."""
+_LISTS: dict[str, tuple[tuple[bytes, ...], ...]] = {
+    TOPICS: ((b"topic.list",),),
+    "/api/groups": ((b"topic.list",), (b"xinfo", b"groups", _ALL)),
+    CHANNELS: ((b"pubsub", b"channels"),),
+    "/api/patterns": ((b"pubsub", b"numpat"), (b"subscriber.list",)),
+    "/api/subscribers": ((b"subscriber.list",),),
+    "/api/warnings": ((b"info",),),
+    "/api/stats": ((b"info",),),
+    "/api/stats/history": ((b"info",),),
+    "/metrics": ((b"info",),),
+}
+"""What shows these to a Redis client. Besides, they take the right to read everything."""
 _CLIENTS = [b"subscriber.clients"]
 _KILL = [b"subscriber.kill", b"0" * 16, b"1"]
 _CHANGING = frozenset((b"publish", b"subscriber.kill"))
 """Beside those that write keys."""
 TOKEN = b"(token)"
-"""Shown in place of a user's name; what it may is not looked at again."""
+"""Shown in place of a user's name."""
 
 
 class BadTokens(ValueError):
@@ -101,11 +135,12 @@ class TokenFile:
         self._tokens = load(path)
 
     def rights(self, token: bytes) -> Rights | None:
-        """Return the rights of a token; None if it is not one."""
-        self._reread()
-        return self._tokens.get(digest(token))
+        """Return the rights of the token with this digest; None if there is none."""
+        self.reread()
+        return self._tokens.get(token)
 
-    def _reread(self) -> None:
+    def reread(self) -> None:
+        """Read the file again if it has changed, once a second."""
         now = self._clock()
         if self._checked_at <= now < self._checked_at + REREAD_SECONDS:
             return
@@ -147,11 +182,6 @@ def load(path: Path) -> dict[bytes, Rights]:
     return found
 
 
-def digest(token: bytes) -> bytes:
-    """Return what is kept of a token: looking it up reveals nothing about how close a guess is."""
-    return hashlib.sha256(token).digest()
-
-
 def _rights(words: Iterable[bytes], number: int) -> Rights:
     said: dict[bytes, list[bytes]] = {b"read": [], b"write": []}
     verb: list[bytes] | None = None
@@ -172,11 +202,13 @@ def refused(user: User, scope: Scope) -> MissingRight | None:
     target: RequestTarget = scope["target"]
     is_read = scope["method"] in SAFE
     requests = list(_requests(target, scope, is_read))
+    is_of_all = not requests
+    requests += [list(words) for words in _LISTS.get(target.path, ())] if is_of_all else []
     for words in requests:
-        refusal = refusal_of(user, TABLE.commands[words[0]], words)
+        refusal = refusal_of(user, TABLE.resolve(words), words)
         if refusal is not None:
             return refusal
-    return None if requests else _refused_all(user, READ if is_read else WRITE)
+    return _refused_all(user, READ if is_read else WRITE) if is_of_all else None
 
 
 def _requests(target: RequestTarget, scope: Scope, is_read: bool) -> Iterator[list[bytes]]:
@@ -194,10 +226,11 @@ def _requests(target: RequestTarget, scope: Scope, is_read: bool) -> Iterator[li
             if key == "pattern" and is_read:
                 yield [b"psubscribe", value.encode()]
     elif name and is_read:
-        yield [b"xrange", name, b"-", b"+"]
+        for command in _READS.get(target.path, ((b"xrange",),)):
+            yield [*command, name, target.group or b"-", b"+"]
     elif name:
-        verb = _VERBS.get(target.path.rpartition("/")[2])
-        yield [verb, name, target.group, b""] if verb is not None else [b"xadd", name, b"*", b"", b""]
+        for verb in _CHANGES.get(target.path, (b"xadd",)):
+            yield [verb, name, target.group or b"*", b"", b""]
 
 
 def _reading(key: bytes) -> list[list[bytes]]:
@@ -235,7 +268,7 @@ class Caller(NamedTuple):
         """Return whether a Redis client's request with these words, the first of which is a command with a key, would
         be granted."""
         if self.user is not None:
-            return self.user.is_unrestricted or refusal_of(self.user, TABLE.commands[words[0]], list(words)) is None
+            return self.user.is_unrestricted or refusal_of(self.user, TABLE.resolve(list(words)), list(words)) is None
         names = self._names(_changes(words[0]))
         return names.cover(words[1]) if TABLE.commands[words[0]].key_specs else names.cover_pattern(_ALL)
 
@@ -257,7 +290,7 @@ class Caller(NamedTuple):
         return [event.text_of(pattern) for pattern in found]
 
     def sees_all(self) -> bool:
-        """Return whether it may read everything."""
+        """Return whether it may read everything there is in keys and channels."""
         if self.user is None:
             return self._names(is_write=False).cover_pattern(_ALL)
         return self.user.is_unrestricted or _refused_all(self.user, READ) is None
@@ -282,19 +315,22 @@ def _refused_all(user: User, mode: int) -> MissingRight | None:
 
 
 class Visit:
-    """One request, as long as it is being answered. Its user may lose the right to it meanwhile; a token can't."""
+    """One request, as long as it is being answered. Its user or its token may lose the right to it meanwhile."""
 
-    __slots__ = ("_receive", "_waiting", "is_over", "scope", "user_name")
+    __slots__ = ("_receive", "_waiting", "is_over", "login", "scope", "token", "user_name")
 
-    def __init__(self, user_name: bytes, scope: Scope) -> None:
+    def __init__(self, user_name: bytes, scope: Scope, token: bytes = b"", login: bytes = b"") -> None:
+        """`token`: the digest of the token that was shown; `login`: that of a session of the page. Else empty."""
         self.user_name = user_name
         self.scope = scope
+        self.token = token
+        self.login = login
         self.is_over = False
         self._waiting: asyncio.Task[Any] | None = None
         self._receive: Receive
 
     def end(self) -> None:
-        """End the visit: its user has lost the right to it, and for the handler the peer is gone."""
+        """End the visit: its client has lost the right to it, and for the handler the peer is gone."""
         self.is_over = True
         if self._waiting is not None:
             self._waiting.cancel()

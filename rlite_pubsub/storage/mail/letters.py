@@ -42,11 +42,15 @@ def unpack(letter: bytes) -> MessageRun:
 
 
 def tails(run: MessageRun) -> list[bytes]:
-    """Return the messages of a run as they were packed, from length to length: the payloads may hold anything."""
+    """Return the messages of a run as they were packed, from length to length: the payloads may hold anything. Raises
+    ValueError for what is no run."""
     body, found, at = run.body, [], 0
     while at < len(body):
         newline = body.index(b"\r\n", at)
-        end = newline + 2 + int(body[at + 1 : newline])
+        length = int(body[at + 1 : newline])
+        if length < 0:
+            raise ValueError("a message of a negative length")
+        end = newline + 2 + length
         found.append(body[at + 1 : end])
         at = end + 2
     return found
