@@ -44,6 +44,15 @@ def raw(value: object) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode(errors="surrogateescape")
 
 
+def shown_bytes(value: float) -> str:
+    """12.3 MB"""
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
 def text(value: object) -> str:
     """One of our names."""
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from rlite_pubsub.cli.text import escaped
 from rlite_pubsub.cli.top_tables import TopPage, TopTable, bytes_text, count_text, seconds_text
+from rlite_pubsub.engine.stats.warnings import ADVICE, NOTE
 
 # -- A page of `rlite-pubsub top` as plain lines, cut to a screen where there is one.
 
@@ -48,7 +49,10 @@ def _warning_lines(warnings: list[dict[str, Any]]) -> list[str]:
     lines = []
     for each in warnings[:MOST_WARNINGS]:
         about = " of ".join(escaped(part.encode()) for part in reversed(each["subject"]))
-        lines.append(f"! {each['code']} {about}: {escaped(each['text'].encode())}")
+        mark = "-" if each["severity"] == NOTE else "!"
+        lines.append(f"{mark} {each['code']} {about}: {escaped(each['text'].encode())}")
+        if mark == "!" and each["code"] in ADVICE:
+            lines.append(f"  {ADVICE[each['code']]}")
     left = len(warnings) - MOST_WARNINGS
     return [*lines, f"! and {left} more warnings"] if left > 0 else lines
 

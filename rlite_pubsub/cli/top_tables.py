@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from rlite_pubsub.cli.text import escaped, mapping, raw, text
+from rlite_pubsub.cli.text import escaped, mapping, raw, shown_bytes, text
 from rlite_pubsub.engine.settings.retention_words import age_text, size_text
 
 # -- One look at a server or a store: what `rlite-pubsub top` makes its rates and tables of. A server is asked with
@@ -84,7 +84,7 @@ def read(client: Any, match: str, limit: int, *, is_server: bool) -> TopReading:
         subscribers=[mapping(entry) for entry in client.execute_command("SUBSCRIBER.LIST")],
         processes=[mapping(entry) for entry in more[0] or ()],
         channels=[list(entry) for entry in more[1] or ()],
-        warnings=_warnings(more[2] or {}),
+        warnings=warnings_of(more[2] or {}),
         links=[value for value in (more[3] or {}).values() if isinstance(value, dict)],
     )
 
@@ -107,7 +107,7 @@ def _more(client: Any, *, is_server: bool) -> list[Any]:
     return [*told, None, None, None][:4]
 
 
-def _warnings(info: dict[str, Any]) -> list[dict[str, Any]]:
+def warnings_of(info: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the warnings of INFO's section."""
     found = [value for name, value in info.items() if name.startswith("warning") and isinstance(value, dict)]
     return [
@@ -147,13 +147,7 @@ def count_text(value: float | None) -> str:
 
 def bytes_text(value: float | None) -> str:
     """12.3 MB"""
-    if value is None:
-        return "-"
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
+    return "-" if value is None else shown_bytes(value)
 
 
 def seconds_text(value: float | None) -> str:

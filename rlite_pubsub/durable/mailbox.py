@@ -136,6 +136,9 @@ class DurablePost:
         """Count it, and say it in the log once for each gap."""
         for one in dropped:
             self.dropped += one.messages
+            if one.messages:
+                told = "More waited for it than it may keep, so that the oldest messages were removed unread"
+                self._store.incidents.note("messages_dropped", told, (one.durable.name,), one.messages)
             if one.is_first:
                 log.warning(
                     "Durable subscriber %s loses its oldest messages: more wait for it than it may keep.",

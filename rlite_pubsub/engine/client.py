@@ -153,6 +153,10 @@ class Client(Session):
             return b"master"
         return b"pubsub" if self.holds_names else b"normal"
 
+    @property
+    def called(self) -> bytes:
+        return self.name
+
     def log_in(self, user: User) -> None:
         """Take on this user, whom the client has proved to be."""
         self.user = user.name

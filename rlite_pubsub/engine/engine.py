@@ -65,7 +65,7 @@ from rlite_pubsub.engine.waits.replica_wait import ReplicaWaits
 from rlite_pubsub.engine.waits.waiter import CallFromThread, CallLater
 from rlite_pubsub.engine.waits.writer_wait import WriterWaits
 from rlite_pubsub.keyspace.keyspace import Keyspace
-from rlite_pubsub.keyspace.topic.followers import Followers
+from rlite_pubsub.keyspace.topic.followers import Followers, Key
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.pubsub.hub import Hub
@@ -76,6 +76,7 @@ from rlite_pubsub.storage.agenda import OF_KEYS
 from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.incidents import Incidents
 from rlite_pubsub.storage.names.durables import Durable
 
 if TYPE_CHECKING:
@@ -179,6 +180,8 @@ class Engine:
         limits = followed.outbox_limits(settings)
         self.pressure = Pressure(limits, self.stats.outboxes, hub, spiller, clock)  # of slow readers
         followed.limit_outboxes(settings, self.pressure, membership)
+        if self.store is not None:
+            self.pressure.note_by(self.store.incidents.note)
         if delivery is not None:
             self.durables = _durables(delivery, surroundings, clock)
             followed.keep_durables(settings, self.durables.lifetimes)
@@ -215,6 +218,9 @@ class Engine:
         self.followers = Followers(self.waiting.follow, self.waiting.unfollow, self._wake_soon, hub.agenda)
         self.waiting.tell_followed(self.followers.note)
         hub.follow_by(self.followers)
+        if self.store is not None:
+            keyspace.news.call_at_dead_letters(partial(_note_dead_letters, self.store.incidents))
+            self.followers.tell_losses(partial(_note_lost_entries, self.store.incidents))
         self.consuming = Consuming(
             keyspace, self.waiting, hub.agenda, lambda: self.key_commit.failure is not None, self._wake_soon, stopwatch
         )
@@ -402,6 +408,9 @@ class Engine:
         self.look_out()
         if self.store is not None and self.store.is_lost:
             return  # that has been said, and there is nothing to keep
+        if self.store is not None:
+            with contextlib.suppress(StoreError):  # it stays noted here
+                self.store.incidents.cron()
         if self.commons is not None:
             self.commons.cron()
         if self.hearing is not None:
@@ -507,6 +516,15 @@ def _nobody() -> int:
 
 def _rings_nobody(subscriber: int) -> None:
     """Do nothing: there is nobody else."""
+
+
+def _note_dead_letters(incidents: Incidents, topic: bytes, group: bytes, entries: int) -> None:
+    incidents.note("dead_letters", "Entries were delivered as often as the group allows", (topic, group), entries)
+
+
+def _note_lost_entries(incidents: Incidents, key: Key, lost: int) -> None:
+    told = "A reader was too slow: retention had removed entries before it read them, and it was told so"
+    incidents.note("entries_lost", told, (key[1],), lost)
 
 
 def _nothing() -> None:

@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry, Histogram, ProcessCollector, ge
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from rlite_pubsub.engine.stats.info_subscribers import totals
-from rlite_pubsub.engine.stats.warnings import CODES
+from rlite_pubsub.engine.stats.warnings import CODES, NOTE
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.link_metrics import of_links
 from rlite_pubsub.groups.group import all_groups
@@ -240,7 +240,7 @@ class Metrics:
         figures = self._figures
         for field, value in figures.store_fields():
             yield from _told(field, value)
-        codes = Counter(warning.code for warning in figures.warnings())
+        codes = Counter(warning.code for warning in figures.warnings() if warning.severity != NOTE)
         family = GaugeMetricFamily("rlite_warnings", "Warnings, by what they are about.", labels=["code"])
         for code in CODES:
             family.add_metric([code], codes[code])

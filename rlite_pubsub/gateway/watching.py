@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from rlite_pubsub.engine.stats.process import private_bytes
-from rlite_pubsub.engine.stats.warnings import CODES
+from rlite_pubsub.engine.stats.warnings import ADVICE, CODES
 from rlite_pubsub.gateway.budget import UNWATCHED, WATCHED, Budgeted
 from rlite_pubsub.gateway.events import event
 from rlite_pubsub.gateway.history import SECONDS as HISTORY_SECONDS
@@ -71,10 +71,11 @@ _OF_INFO = {
 _STATUS = {"type": "object", "required": ["status"], "properties": {"status": TEXT, "detail": TEXT}}
 _WARNING = record(
     code={"type": "string", "enum": list(CODES)},
-    severity={"type": "string", "enum": ["critical", "warning"]},
+    severity={"type": "string", "enum": ["critical", "warning", "note"]},
     subject=array(NAME),
     text=TEXT,
     meaning=TEXT,
+    advice=TEXT,
 )
 _METRICS_HEADERS = [(b"content-type", CONTENT_TYPE_LATEST.encode()), (b"cache-control", b"no-store")]
 
@@ -254,6 +255,7 @@ def told_warning(warning: Warning) -> dict[str, object]:
         "subject": [event.text_of(part) for part in warning.subject],
         "text": warning.text,
         "meaning": CODES[warning.code],
+        "advice": ADVICE[warning.code],
     }
 
 
@@ -357,7 +359,8 @@ class WatchingResource:
         "/api/warnings",
         "What is wrong",
         about="By the thresholds of the directives `warn-...`. `subject` is what a warning is about: a subscriber, a "
-        "topic and its group, a file and a process, a connection's id and name.",
+        "topic and its group, a file and a process, a connection's id and name. What has happened (a subscriber that "
+        "was cut off, a full disk, dead letters) stays for an hour. A `note` is nothing wrong, such as a restart.",
         tag="watching",
         answers=as_json(record(warnings=array(_WARNING))),
     )

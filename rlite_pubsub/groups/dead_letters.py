@@ -75,6 +75,8 @@ def bury(group: Group, spent: list[Spent]) -> None:
     if dropped:
         what = "%d entries of topic %r, delivered to group %r too often, are dropped: no topic takes its dead letters"
         log.warning(what, dropped, topic.name, group.name)
+    if letters:
+        topic.keyspace.news.on_dead_letters(topic.name, group.name, len(letters))
     settings = group.settings
     group.change(dead_lettered=settings.dead_lettered + buried, dropped=settings.dropped + dropped)
 

@@ -52,6 +52,7 @@ class News:
         self.awaited: Collection[Key] | None = None
         """Keys that somebody in this process waits for; only they become `ready`. None: all of them do."""
         self.on_deadline: Callable[[int], None] = _nobody_cares  # something of a topic is to be done at this time (ms)
+        self.on_dead_letters: Callable[[bytes, bytes, int], None] = _nobody_mourns  # (topic, group, entries)
 
     def tell(self, listener: KeyListener) -> None:
         """Let `listener` hear of events on keys."""
@@ -73,6 +74,10 @@ class News:
     def call_at_deadlines(self, due: Callable[[int], None]) -> None:
         """Call `due` with the time (ms) at which something in a topic will be due."""
         self.on_deadline = due
+
+    def call_at_dead_letters(self, buried: Callable[[bytes, bytes, int], None]) -> None:
+        """Call `buried` with the topic, the group and the number of entries that were delivered too often."""
+        self.on_dead_letters = buried
 
     def signal(self, database: int, name: bytes | None) -> None:
         """Make clients blocked on this key (None: on any of the database's) look again, here and in other processes."""
@@ -104,6 +109,10 @@ class News:
         self.told = None
         if self.effects is not None:
             self.effects.forget()
+
+
+def _nobody_mourns(topic: bytes, group: bytes, entries: int) -> None:
+    """Do nothing."""
 
 
 def _nobody_cares(at_ms: int) -> None:

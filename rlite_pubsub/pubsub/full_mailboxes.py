@@ -54,11 +54,16 @@ class FullMailboxes:
                     relief.subscriber,
                     relief.dropped,
                 )
+                told = f"Its mailbox was at its limit with {relief.dropped} messages, since it had not read them"
+                self._store.incidents.note("cut_off", told, (_name(relief.subscriber),))
             elif relief.is_first:
                 log.warning(
                     "Subscriber %016x loses its oldest messages: it has not read, and its mailbox is at its limit.",
                     relief.subscriber,
                 )
+            if relief.dropped and not relief.is_cut:
+                told = "Its mailbox was at its limit, so that the oldest messages were removed unread"
+                self._store.incidents.note("messages_dropped", told, (_name(relief.subscriber),), relief.dropped)
 
     def make_room(self, lack: StoreError, at_ms: int, adding_bytes: int) -> bool:
         """Make room by removing something from the mailbox that holds the most. Returns False if mailboxes do not fill
@@ -91,6 +96,10 @@ class FullMailboxes:
             subscriber = next(iter(self._to_empty))
             if not self._store.live.write(partial(overflows.empty, subscriber=subscriber), freeing=True):
                 del self._to_empty[subscriber]
+
+
+def _name(subscriber: int) -> bytes:
+    return b"%016x" % subscriber
 
 
 class NameLoss(NamedTuple):

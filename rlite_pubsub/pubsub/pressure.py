@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from rlite_pubsub.pubsub.backlog import Backlog
 from rlite_pubsub.pubsub.spiller import Spiller
@@ -35,6 +35,9 @@ MOST_IN_MEMORY_BYTES: Final = 32 * 1024 * 1024
 allows."""
 WARNING_SECONDS: Final = 1.0
 """A store that stays full is mentioned so often, not once a turn."""
+
+
+Note: TypeAlias = Callable[[str, str, tuple[bytes, ...], int], None]
 
 
 class Limit(NamedTuple):
@@ -107,6 +110,9 @@ class Reader(Protocol):
     authenticated: bool
 
     @property
+    def called(self) -> bytes: ...
+
+    @property
     def feed(self) -> WeighedFeed | None: ...
 
     @property
@@ -145,6 +151,7 @@ class Pressure:
         self._clock = clock
         self._slow: dict[int, tuple[Reader, Backlog]] = {}  # by session id
         self._warned_at = 0.0  # of a full store
+        self._note: Note = _nobody_notes
         self.obey(limits)
         hub.agenda.at(SPILL, self.end_turn)
 
@@ -155,6 +162,10 @@ class Pressure:
         hard = [limit.hard_bytes for limit in (limits.normal, limits.pubsub) if limit.hard_bytes]
         self.limits_turns = limits.are_set and bool(hard)
         self.at_once_bytes = min(hard) if self.limits_turns else _NO_LIMIT
+
+    def note_by(self, note: Note) -> None:
+        """Have `note` called with (code, text, subject, times) whenever a limit has done something to a reader."""
+        self._note = note
 
     def begin(self, reader: Reader) -> Backlog:
         """Begin a backlog: the peer did not take everything."""
@@ -279,6 +290,8 @@ class Pressure:
             reader.address,
             waiting_bytes,
         )
+        told = f"{waiting_bytes:,} bytes waited for it, more than client-output-buffer-limit allows"
+        self._note("cut_off", told, _who(reader), 1)
         reader.close_now()
 
     def _drop_oldest(self, reader: Reader, backlog: Backlog, limit_bytes: int) -> None:
@@ -303,6 +316,8 @@ class Pressure:
                 backlog.lose_tail(reader.protocol)
             if backlog.loss is not None:
                 self.counts.dropped_messages += backlog.loss.messages - told
+                about = "It did not read, and slow-subscriber-policy is drop-oldest"
+                self._note("messages_dropped", about, _who(reader), backlog.loss.messages - told)
         if backlog.loss is not None and backlog.loss.size_bytes >= max(limit_bytes, self._spiller.threshold_bytes):
             self._disconnect(reader, backlog.total_bytes)
 
@@ -327,6 +342,16 @@ class Pressure:
         if now - self._warned_at >= WARNING_SECONDS:
             self._warned_at = now
             log.warning("Can't spill to the store: %s", failure)
+
+
+def _nobody_notes(code: str, text: str, subject: tuple[bytes, ...], times: int) -> None:
+    """Do nothing: there is no store that would keep it."""
+
+
+def _who(reader: Reader) -> tuple[bytes, ...]:
+    """Return what is the same when it comes back: its name, or its host."""
+    name = reader.called
+    return (name,) if name else (reader.address.rpartition(":")[0].encode(errors="surrogateescape"),)
 
 
 def _unweighed_bytes(reader: Reader) -> int:

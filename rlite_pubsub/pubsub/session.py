@@ -81,6 +81,11 @@ class Session:
         self.left_in_peace = True
 
     @property
+    def called(self) -> bytes:
+        """The name that its client has given itself."""
+        return b""
+
+    @property
     def name_count(self) -> int:
         """Channels and patterns: the number that SUBSCRIBE and PSUBSCRIBE report."""
         return len(self.names[CHANNELS.index]) + len(self.names[PATTERNS.index])

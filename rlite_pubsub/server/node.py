@@ -10,6 +10,7 @@ import contextlib
 import errno
 import gc
 import logging
+import os
 import resource
 import time
 from collections.abc import Callable
@@ -39,6 +40,7 @@ from rlite_pubsub.server.companions.registration import Registration
 from rlite_pubsub.server.companions.shipping import Shipping
 from rlite_pubsub.server.connection import Connection
 from rlite_pubsub.server.connections import Connections
+from rlite_pubsub.server.fullness import Fullness
 from rlite_pubsub.server.leftovers import leftovers
 from rlite_pubsub.server.listening import Listener, Listening, StartupError
 from rlite_pubsub.server.port_holders import in_use
@@ -51,6 +53,7 @@ from rlite_pubsub.shards.member_talk import MemberTalk, fetch
 from rlite_pubsub.shards.needless import NeedlessSegments
 from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.names import subscribers
 from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES, Store
 
 if TYPE_CHECKING:
@@ -112,8 +115,10 @@ class Node:
         self.stopped = asyncio.Event()
         self.gateway: Gateway | None = None  # HTTP, if it is asked for
         self._cron_timer: asyncio.TimerHandle | None = None
+        was_there = (Path(settings["dir"].decode()) / "data.mdb").exists()
         self.store = _open_store(settings)
-        self.delivery = _join(self.store)
+        self.delivery = _join(self.store, was_there and (fellows is None or fellows.number == 0))
+        self.fullness = Fullness((self.store.data, self.store.live), self.store.incidents)
         self.agenda = self.delivery.agenda
         self.hub = self.delivery.hub
         self.turns = Turns(loop, partial(end_turn, self.agenda))
@@ -319,6 +324,7 @@ class Node:
             do("to look after durable subscribers", self.engine.tend_durables)
             do("to have the store synced", lambda: self.syncing.cron(now))
             do("to look after the store's files", lambda: self.upkeep.cron(now))
+            do("to see whether the store is full", lambda: self.fullness.look(now))
         do("to look after the link to the master", self.follower.cron)
         do("to move slots to other members", self.departures.cron)
         do("to remove segments that nobody needs", self.needless.cron)
@@ -370,6 +376,8 @@ class Node:
         except StoreError as failure:
             log.warning("Left to the next process that opens the store: %s", failure)
         self.shipping.stop()
+        with contextlib.suppress(StoreError):
+            self.store.incidents.write()
         self.store.close()
 
 
@@ -401,13 +409,20 @@ def _open_store(settings: Settings) -> Store:
         raise StartupError(f"Can't open the store {folder}: {failure}") from failure
 
 
-def _join(store: Store) -> Delivery:
-    """Clean up after the dead, and become one of the living."""
+def _join(store: Store, was_there: bool) -> Delivery:
+    """Clean up after the dead, and become one of the living. `was_there`: the store is not a new one."""
     delivery = Delivery(store, "server", lambda: None)
+    if was_there:
+        store.incidents.note("server_started", f"A server began as process {os.getpid()}")
     try:
+        before = store.live.read(subscribers.records)
         reaped = delivery.membership.reap()
         if reaped:
             log.warning("Cleaned up after %d dead subscriber(s) of this store.", reaped)
+        left = store.live.read(subscribers.ids) if reaped else before.keys()
+        for pid in sorted({record.pid for id, record in before.items() if id not in left and record.kind == "server"}):
+            told = f"The server of process {pid} had ended without shutting down: it was killed, or crashed"
+            store.incidents.note("server_died", told, (b"%d" % pid,))
         delivery.membership.join()
     except StoreError as failure:
         store.close()

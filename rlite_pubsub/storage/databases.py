@@ -17,6 +17,7 @@ ROUTES_VERSION: Final[bytes] = b"\x00routes"
 LAST_SEQUENCE: Final[bytes] = b"\x00sequence"
 UPGRADE: Final[bytes] = b"\x00upgrade"
 OLD_READERS: Final[bytes] = b"\x00reader"
+INCIDENTS: Final[bytes] = b"\x00incident"
 
 CHANNELS: Final[bytes] = b"c"
 PATTERNS: Final[bytes] = b"p"

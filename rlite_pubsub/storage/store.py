@@ -24,6 +24,7 @@ from rlite_pubsub.storage.checkpoints import checkpoint
 from rlite_pubsub.storage.environment import Durability, Environment
 from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreRemoved, StoreUnwritable
 from rlite_pubsub.storage.folder import Folder
+from rlite_pubsub.storage.incidents import Incidents
 from rlite_pubsub.storage.journal.recovery import recover
 from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S, WriterLock, WriterLocks
 from rlite_pubsub.storage.names.version import RoutesHint
@@ -57,6 +58,7 @@ class Store:
         self._folder = folder
         self._users = 1
         self.is_lost = False  # found out by `is_in_place`
+        self.incidents = Incidents(live)
         self.reaped = 0  # dead subscribers that this process has cleaned up after
 
     @classmethod

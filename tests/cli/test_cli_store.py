@@ -275,4 +275,4 @@ def test_doctor_says_that_the_store_of_a_server_is_full(tmp_path: Path) -> None:
                 client.set(f"key{number}", b"x" * 100_000)
         full = run("doctor", "-s", f"localhost:{server.port}")
     assert full.returncode == 1
-    assert "fault      the store is full" in full.stdout
+    assert full.stdout.startswith("verdict    something is wrong: 1 fault\nfault      store_full data.mdb: ")

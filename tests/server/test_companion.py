@@ -21,7 +21,7 @@ RESTART_S = 1.0
 
 @pytest.fixture
 def companion() -> Iterator[Companion]:
-    companion = Companion("test", "rlite_pubsub.no_such_module", RESTART_S)  # it ends by itself
+    companion = Companion("test", "rlite_pubsub.no_such_module", RESTART_S, lambda *_: None)  # it ends by itself
     yield companion
     companion.end(0)
 

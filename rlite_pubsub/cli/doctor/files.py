@@ -8,7 +8,9 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.cli.doctor.report import sizes_line
 from rlite_pubsub.cli.target import must_exist
+from rlite_pubsub.cli.text import shown_bytes
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Environment
@@ -23,10 +25,7 @@ PAUSE_SECONDS = 0.003
 def sizes_of(environment: Environment) -> str:
     """Return the sizes in a line."""
     sizes = environment.account.sizes(sys.maxsize)
-    return (
-        f"{sizes.used} bytes in use: {sizes.live} live, {sizes.free} free, {sizes.held} of these held; "
-        f"{sizes.disk} on the disk"
-    )
+    return sizes_line(sizes.used, sizes.live, sizes.free, sizes.held, sizes.disk)
 
 
 def _behind(environment: Environment) -> set[TableLine]:
@@ -56,7 +55,7 @@ def readers_of(store: Store) -> Iterator[str]:
                 held = environment.account.held_by(reader, sys.maxsize)
                 yield (
                     f"reader     pid {reader.pid} ({readers.state_of(reader.pid)}) reads {environment.path.name} "
-                    f"{age}, and keeps {held} bytes from being reused"
+                    f"{age}, and keeps {shown_bytes(held)} from being reused"
                 )
 
 

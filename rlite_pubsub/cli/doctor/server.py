@@ -8,22 +8,25 @@ from typing import Any
 
 import redis
 
-from rlite_pubsub.cli.text import mapping, text
+from rlite_pubsub.cli.doctor.report import Finding, sizes_line, told
+from rlite_pubsub.cli.text import mapping, shown_bytes, text
+from rlite_pubsub.cli.top_tables import warnings_of
+from rlite_pubsub.engine.stats.warnings import CRITICAL
 
 _FILES = ("live", "data")
 _STATES = ("alive", "dead", "unknown")
-_SIZES = "{used} bytes in use: {live} live, {free} free, {held} of these held; {disk} on the disk"
+_SIZES = ("used", "live", "free", "held", "disk")
 
 
 def look(client: Any) -> int:
     """Print it; 1 if something is wrong. Raises RedisError."""
     info = client.info("everything")
-    for line in _lines(client, info):
-        print(line)
-    wrong = list(_faults(info))
-    for fault in wrong:
-        print(f"fault      {fault}")
-    return 1 if wrong else 0
+    findings = [
+        Finding(each["code"], each["severity"], tuple(part.encode() for part in each["subject"]), each["text"])
+        for each in warnings_of(info)
+    ]
+    faults = [] if any(each.severity == CRITICAL for each in findings) else list(_faults(info))
+    return told(faults, findings, _lines(client, info))
 
 
 def _lines(client: Any, info: Mapping[str, Any]) -> Iterator[str]:
@@ -36,20 +39,21 @@ def _lines(client: Any, info: Mapping[str, Any]) -> Iterator[str]:
         yield f"store      {folder}"
     if ours:
         for name in _FILES:
-            sizes = {word: info.get(f"{name}_{word}_bytes", "?") for word in ("used", "live", "free", "held", "disk")}
-            yield f"{name + '.mdb':10} {_SIZES.format(**sizes)}"
+            sizes = (info.get(f"{name}_{word}_bytes", "?") for word in _SIZES)
+            yield f"{name + '.mdb':10} {sizes_line(*sizes)}"
         states = [text(mapping(entry)["state"]) for entry in client.execute_command("SUBSCRIBER.LIST")]
         for state in _STATES:
             yield f"{state:10} {states.count(state)} subscriber(s)"
     yield f"clients    {info['connected_clients']} connected, {info['blocked_clients']} blocked"
     if info.get("backlog_messages"):
-        yield f"backlog    {info['backlog_messages']} messages with {info['backlog_bytes']} bytes wait for subscribers"
+        waiting = shown_bytes(info["backlog_bytes"])
+        yield f"backlog    {info['backlog_messages']:,} messages with {waiting} wait for subscribers"
     for number in range(info.get("old_readers", 0)):
         reader = info.get(f"old_reader{number}")
         if isinstance(reader, dict):
             yield (
                 f"reader     pid {reader['pid']} ({reader['state']}) reads {reader['file']} for "
-                f"{reader['age_ms'] // 1000} s, and keeps {reader['held_bytes']} bytes from being reused"
+                f"{reader['age_ms'] // 1000} s, and keeps {shown_bytes(reader['held_bytes'])} from being reused"
             )
 
 

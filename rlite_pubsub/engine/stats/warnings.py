@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,18 +21,33 @@ from rlite_pubsub.storage.keys.key_records import TOPIC
 from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rlite_pubsub.engine.client import Client
     from rlite_pubsub.engine.settings.settings import Settings
     from rlite_pubsub.engine.waits.writer_wait import WriterWaits
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.pubsub.census import CensusEntry
+    from rlite_pubsub.storage.incidents import Incident
     from rlite_pubsub.storage.store import Store
 
 log = logging.getLogger("rlite_pubsub")
 
-CRITICAL, WARNING = "critical", "warning"
+CRITICAL, WARNING, NOTE = "critical", "warning", "note"
+"""A note is nothing wrong: a restart, for who wonders why counters begin again."""
+_ORDER = (CRITICAL, WARNING, NOTE)
+GROWTH_S = 120.0
+"""A lag that has grown from look to look for so long, and by `LEAST_GROWTH`, is a warning before it is large."""
+LEAST_GROWTH = 1000
+MOST_LAGS = 10_000
+"""Groups whose growth is known."""
+_NOTES = {"server_started"}
+_COUNTED = {
+    "messages_dropped": ("message", "messages"),
+    "entries_lost": ("entry", "entries"),
+    "dead_letters": ("dead letter", "dead letters"),
+}
+"""What is counted by these."""
 LOOKING_SHARE = 0.02
 """The share of the time that looking at groups may take."""
 MOST_OF_A_KIND = 50
@@ -64,8 +80,42 @@ CODES = {
     "process_dead": "A process has died and was not cleaned up yet.",
     "backup_behind": "The continuous backup is behind, or has not begun.",
     "link_down": "A link to another server is down.",
+    "cut_off": "A subscriber was too slow, and was cut off at its limit: it has lost messages.",
+    "messages_dropped": "A subscriber was too slow, or away for too long, and has lost its oldest messages.",
+    "store_was_full": "The store or its disk was full, and writes were refused.",
+    "entries_lost": "A reader of a topic was slower than its retention, and has lost entries.",
+    "dead_letters": "Entries were delivered as often as their group allows, and were not acknowledged.",
+    "companion_ended": "A process that works beside the server ended by itself, and was started again.",
+    "server_died": "A server ended without shutting down.",
+    "server_started": "A server began on a store that was there before: its counters begin again.",
 }
-"""The meaning of each, in a sentence."""
+"""The meaning of each, in a sentence. Those behind `link_down` are incidents (storage/incidents.py), and stay for an
+hour."""
+ADVICE = {
+    "subscriber_away": "Start its client again, or remove it: SUBSCRIBER.DELETE NAME.",
+    "group_lagging": "Add consumers, see that they acknowledge what they read, or resume the group: TOPIC.RESUME.",
+    "connection_slow": "See what its client does: it reads more slowly than it is sent to (SUBSCRIBER.CLIENTS).",
+    "store_near_quota": "Shorten retention, delete what is not needed, or start with a larger store-quota.",
+    "store_full": "Delete what is not needed, shorten retention, make room on the disk, or raise store-quota.",
+    "disk_nearly_full": "Make room on the disk, or give free pages of the store back: rlite-pubsub compact.",
+    "sync_failing": "Look at the server's log, and at the kernel's messages about the disk: dmesg.",
+    "commit_failing": "Look at the server's log: the write was refused, and its client was told so.",
+    "writer_stopped": "Let the process go on (kill -CONT PID), or end it.",
+    "writer_busy": "See whether a large transaction or script is running: SLOWLOG GET.",
+    "old_reader": "Let the process go on, or end it: until then the file can't use those pages again.",
+    "process_dead": "Wait a moment; if it stays, run rlite-pubsub doctor on the store's folder.",
+    "backup_behind": "See INFO persistence for the last error, and that the place of the backup can be reached.",
+    "link_down": "See LINK INFO for the reason, and that the other server can be reached.",
+    "cut_off": "Have its client read faster, raise client-output-buffer-limit, or make it durable.",
+    "messages_dropped": "Have it come back sooner or read faster, or raise its limits (MAXBYTES, MAXLEN).",
+    "store_was_full": "See that it does not come again: raise store-quota, shorten retention, or enlarge the disk.",
+    "entries_lost": "Have the reader read faster, or lengthen the topic's retention: TOPIC.CONFIG.",
+    "dead_letters": "Look at them, mend the consumer, and give them back: the page's view of the group does so.",
+    "companion_ended": "Look at the server's log for the reason; it is started again by itself.",
+    "server_died": "Look at the server's log, and at the kernel's (dmesg), for what has ended it.",
+    "server_started": "Nothing, if somebody has restarted it.",
+}
+"""What to do about each."""
 
 
 class Warnings:
@@ -93,17 +143,27 @@ class Warnings:
         self._groups_commit: int | None = None  # when they were looked at
         self._groups_limit = -1
         self._look_again_at = 0.0
+        self._lags: dict[tuple[bytes, bytes], _Growth] = {}
 
     def all(self, census: Sequence[CensusEntry]) -> list[Warning]:
         """Return all warnings, the worst first. `census`: the subscribers of the store. Never fails."""
         found: list[Warning] = []
-        for look in (self._of_writing, self._of_room, self._of_readers, self._of_groups, self._of_connections):
+        groups = self._of_groups, self._of_connections
+        for look in (self._of_writing, self._of_room, self._of_readers, *groups, self._of_incidents):
             try:
                 found += look()
             except StoreError as failure:
                 log.debug("Can't look for warnings: %s", failure)
         found += self._of_subscribers(census)
-        return sorted(found, key=lambda each: each.severity != CRITICAL)
+        return sorted(found, key=lambda each: _ORDER.index(each.severity))
+
+    def _of_incidents(self) -> Iterator[Warning]:
+        """What happened within the last hour, the latest first; without what is told as it is going on."""
+        full = {environment.path.name.encode() for environment in (self._store.data, self._store.live)
+                if environment.room.full is not None}  # fmt: skip
+        for warning in of_incidents(self._store.incidents.recent(), self._now_ms()):
+            if warning.code != "store_was_full" or warning.subject[0] not in full:
+                yield warning
 
     # -- writing
 
@@ -210,9 +270,49 @@ class Warnings:
                 continue
             for group in all_groups(topic):
                 lag = if_here(topic.keyspace.cold.shelf, lambda group=group: group.lag)  # type: ignore[misc]
-                if lag is not None and lag >= most:
-                    told = "1 entry is" if lag == 1 else f"{lag:,} entries are"
-                    yield Warning("group_lagging", WARNING, (name, group.name), f"{told} yet to be read")
+                if lag is None:
+                    continue
+                told = "1 entry is yet to be read" if lag == 1 else f"{lag:,} entries are yet to be read"
+                growth = self._lags.get((name, group.name))
+                if growth is None or lag < growth.last:
+                    growth = self._lags[name, group.name] = _Growth(perf_counter(), lag, lag)
+                    if len(self._lags) > MOST_LAGS:
+                        del self._lags[next(iter(self._lags))]
+                growth.last = lag
+                since_s, more = perf_counter() - growth.began, lag - growth.first
+                if more >= LEAST_GROWTH and since_s >= GROWTH_S:
+                    told += f", {more:,} more than {_time(since_s)} ago"
+                    yield Warning("group_lagging", WARNING, (name, group.name), told)
+                elif lag >= most:
+                    yield Warning("group_lagging", WARNING, (name, group.name), told)
+
+
+class _Growth:
+    """The lag of a group since it has only grown."""
+
+    __slots__ = ("began", "first", "last")
+
+    def __init__(self, began: float, first: int, last: int) -> None:
+        self.began = began
+        self.first = first
+        self.last = last
+
+
+def of_incidents(incidents: Iterable[Incident], now_ms: int) -> Iterator[Warning]:
+    """Yield a warning for each incident, or a note: at most `MOST_OF_A_KIND` of a kind."""
+    told: Counter[str] = Counter()
+    for each in incidents:
+        told[each.code] += 1
+        if each.code in CODES and told[each.code] <= MOST_OF_A_KIND:
+            yield Warning(each.code, NOTE if each.code in _NOTES else WARNING, each.subject, _of_incident(each, now_ms))
+
+
+def _of_incident(incident: Incident, now_ms: int) -> str:
+    times = f" ({incident.times:,} times)" if incident.times > 1 else ""
+    if incident.code in _COUNTED:
+        one, many = _COUNTED[incident.code]
+        times = f" (1 {one})" if incident.times == 1 else f" ({incident.times:,} {many})"
+    return f"{_time(max(0, now_ms - incident.last_ms) / 1000)} ago: {incident.text}{times}"
 
 
 def disk_of(store: Store) -> tuple[int, int] | None:

@@ -109,6 +109,11 @@ class Followers:
         self._stalled: set[Follower] = set()  # those who did not take more when there was more
         self._unreadable: set[Key] = set()  # somebody's next entry can't be read just now
         self.lost = 0  # entries that followers were told to have lost
+        self._on_loss: Callable[[Key, int], None] = _nobody_minds
+
+    def tell_losses(self, told: Callable[[Key, int], None]) -> None:
+        """Have `told` called with the key and the number of entries whenever a follower has lost some."""
+        self._on_loss = told
 
     @property
     def is_due(self) -> bool:
@@ -283,6 +288,7 @@ class Followers:
         lost = follow.place(topic)
         if lost:
             self.lost += lost
+            self._on_loss(follow.key, lost)
             gap = Push([b"topic-gap", follow.key[1], entry_ids.text(topic.first_id), lost])
             follow.session.send(encode(gap, follow.session.protocol))
 
@@ -319,6 +325,10 @@ class Followers:
                 session.send(frame)
             follow.move(topic, last, is_at_end=is_at_end)
         return not is_at_end
+
+
+def _nobody_minds(key: Key, lost: int) -> None:
+    """Do nothing."""
 
 
 def _frames(name: bytes, bodies: list[bytes], protocol: int) -> bytes:

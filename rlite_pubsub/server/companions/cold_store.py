@@ -46,7 +46,7 @@ class ColdStore:
         self._turns = turns
         self._threads: ThreadPoolExecutor | None = None
         self._is_over = False
-        self._sealer = Companion("sealing", "rlite_pubsub.cold.sealer", RESTART_SECONDS)
+        self._sealer = Companion("sealing", "rlite_pubsub.cold.sealer", RESTART_SECONDS, store.incidents.note)
         self._look_at = 0.0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:

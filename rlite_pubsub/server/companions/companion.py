@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -19,8 +21,11 @@ order."""
 class Companion:
     """Starts a process beside a server, and starts it again when it dies."""
 
-    def __init__(self, what: str, module: str, restart_s: float) -> None:
-        """`what` it is called in the log."""
+    def __init__(
+        self, what: str, module: str, restart_s: float, note: Callable[[str, str, tuple[bytes, ...]], None]
+    ) -> None:
+        """`what` it is called in the log. `note` is called with (code, text, subject) when it has ended by itself."""
+        self._note = note
         self._what = what
         self._module = module
         self._restart_s = restart_s
@@ -60,6 +65,8 @@ class Companion:
             if process is not None and process.poll() is not None:
                 self._died_at = now
                 log.warning("The %s process ended (%s) and will be started again.", self._what, process.returncode)
+                told = f"The {self._what} process ended with {_end_of(process.returncode)}, and is started again"
+                self._note("companion_ended", told, (self._what.encode(),))
         elif not self._died_at <= now < self._died_at + self._restart_s:
             try:
                 self.begin(self._words)
@@ -87,3 +94,12 @@ class Companion:
         except subprocess.TimeoutExpired:
             process.kill()  # at whatever step: that is what the steps are for
             process.wait()
+
+
+def _end_of(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"

@@ -34,7 +34,8 @@ class Linking:
         self._store = store
         self._links = links
         self._settings = settings
-        self._process = Companion("links", "rlite_pubsub.links.process", RESTART_SECONDS)
+        note = store.incidents.note
+        self._process = Companion("links", "rlite_pubsub.links.process", RESTART_SECONDS, note)
         self._lock: Lock | None = None
 
     @property

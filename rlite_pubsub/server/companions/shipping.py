@@ -29,7 +29,8 @@ class Shipping:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._shipper = Companion("backup", "rlite_pubsub.backup.shipper", RESTART_SECONDS)
+        note = store.incidents.note
+        self._shipper = Companion("backup", "rlite_pubsub.backup.shipper", RESTART_SECONDS, note)
         self._looked_at = 0.0
 
     def start(self) -> None:

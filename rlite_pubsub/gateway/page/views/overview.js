@@ -126,7 +126,7 @@ export function overview() {
     TILES.forEach(([, name, format], index) => say(tiles[index].value, format(latest[name] ?? undefined)));
     warnings.show(latest.warnings);
     links.show(latest.links);
-    fine.hidden = latest.warnings.length > 0;
+    fine.hidden = latest.warnings.some((warning) => warning.severity !== "note");
     for (const plot of plots) plot.show(samples[range], RANGES[range].spanMs, HISTORY_MS);
   }
 

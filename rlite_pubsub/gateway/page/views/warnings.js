@@ -9,6 +9,10 @@ const LEADS = {
   group_lagging: ([topic, name]) => ["group", { topic, name }, "Open the group"],
   connection_slow: () => ["connections", {}, "Show connections"],
   process_dead: () => ["subscribers", {}, "Show subscribers"],
+  cut_off: () => ["connections", {}, "Show connections"],
+  messages_dropped: ([name]) => ["subscribers", { filter: name }, "Show subscribers"],
+  dead_letters: ([topic, name]) => ["group", { topic, name }, "Open the group"],
+  entries_lost: ([name]) => ["topic", { name }, "Open the topic"],
 };
 
 const TITLES = {
@@ -26,13 +30,21 @@ const TITLES = {
   process_dead: "Dead process",
   backup_behind: "Backup behind",
   link_down: "Link down",
+  cut_off: "Slow subscriber cut off",
+  messages_dropped: "Messages dropped",
+  store_was_full: "Store was full",
+  entries_lost: "Entries lost unread",
+  dead_letters: "Dead letters",
+  companion_ended: "Helper process ended",
+  server_died: "Server died",
+  server_started: "Server started",
 };
 
 export function titleOf(code) {
   return TITLES[code] ?? code;
 }
 
-const OF_NAMES = new Set(["subscriber_away", "group_lagging", "link_down"]);
+const OF_NAMES = new Set(["subscriber_away", "group_lagging", "link_down", "cut_off", "messages_dropped", "entries_lost", "dead_letters", "companion_ended"]);
 
 export function warningList() {
   const element = el("ul", { class: "warnings", "aria-label": "Warnings" });
@@ -56,7 +68,7 @@ function item(warning) {
     "li",
     { class: "warning", "data-severity": warning.severity },
     el("b", {}, `${titleOf(warning.code)}${about}`),
-    el("span", { class: "text" }, shown(warning.text)),
+    el("span", { class: "text" }, shown(warning.text), el("span", { class: "advice" }, warning.advice)),
     el(
       "span",
       { class: "links" },
