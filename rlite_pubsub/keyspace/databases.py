@@ -90,21 +90,6 @@ class Databases:
                     over.append(name)
         return None, over
 
-    def random_run(self, database: int, count: int) -> list[tuple[bytes, int]]:
-        """Return (name, when it expires) of at most `count` keys that have not expired, from a random place on."""
-        now_ms = self._parts[0].clock_ms()
-        found: dict[bytes, int] = {}
-        start = random.randbytes(key_records.DIGEST_BYTES)
-        for digest in (start, b""):
-            for steps, (_, _, expires_ms, name) in enumerate(self._walk(database, digest)):
-                if not expires_ms or expires_ms > now_ms:
-                    found[name] = expires_ms
-                if len(found) >= count:
-                    return list(found.items())
-                if steps >= count + MOST_OVER:
-                    break
-        return list(found.items())
-
     def flush(self, database: int) -> int:
         """Remove all keys of a database; return how many there were. Raises StoreError."""
         gone = sum([part.flush(database) for part in self._parts])

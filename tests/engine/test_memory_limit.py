@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.engine.eviction.victims import Key
+from rlite_pubsub.engine.eviction.usage import Key
 from rlite_pubsub.storage.room import data_bytes
 
 VALUE = "x" * 2000

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from time import thread_time
 from typing import TYPE_CHECKING
 
-from rlite_pubsub.engine.eviction.usage import Lately, Often, Usage
-from rlite_pubsub.engine.eviction.victims import Key, Victims
+from rlite_pubsub.engine.eviction.usage import Key, Lately, Often, Usage
+from rlite_pubsub.engine.eviction.victims import Victims
 from rlite_pubsub.engine.key_places import keys_of
 from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.storage.commons import replica_stream
@@ -42,6 +42,8 @@ _EXPIRED_AT_ONCE = 50
 _SWEPT_AT_ONCE = 200
 _EVICTED_AT_ONCE = 16
 """How many keys are picked from one sample, at most."""
+_UNNOTICED = 2048
+"""This part of what there is may go beyond what must, so that there is no sample for each key."""
 _ONLY_LOOKING = frozenset(
     (b"object", b"type", b"ttl", b"pttl", b"expiretime", b"pexpiretime", b"exists", b"debug", b"memory", b"dump")
 )
@@ -165,14 +167,20 @@ class MemoryLimit:
         size = sum([size for size, _ in self._keyspace.databases.sizes().values()])
         if not size:
             return False
-        each_bytes = max(1, data_bytes(self._keyspace.settle()) // size)
-        wanted = min(max(1, excess_bytes // each_bytes), _EVICTED_AT_ONCE)
-        victims = self._next(wanted)
-        for database, name in victims:
-            if self._keyspace.delete(database, name):  # if not, its time was over, and it has gone with that
-                self._stats.evicted_keys += 1
-                self._notifications.tell("e", b"evicted", database, name)
-        return bool(victims)
+        keyspace = self._keyspace
+        taken_bytes = data_bytes(keyspace.settle())
+        enough_bytes = max(excess_bytes, taken_bytes // _UNNOTICED)
+        wanted = min(max(1, enough_bytes * size // taken_bytes), _EVICTED_AT_ONCE)
+        only_expiring = self._policy.startswith(b"volatile")
+        found = self._next(wanted)
+        for database, name in found:
+            record = keyspace.for_change(database, name)
+            if record is None or (only_expiring and not record.expires_ms):
+                continue  # its time was over, or it has got more
+            keyspace.remove(record)
+            self._stats.evicted_keys += 1
+            self._notifications.tell("e", b"evicted", database, name)
+        return bool(found)
 
     @property
     def exceeded_s(self) -> float:

@@ -12,8 +12,12 @@ from __future__ import annotations
 
 import random
 from array import array
+from collections.abc import Iterable
 from typing import Protocol
 from zlib import crc32
+
+Key = tuple[int, bytes]
+"""Database and name."""
 
 SLOTS = 1 << 20
 _MASK = SLOTS - 1
@@ -31,6 +35,9 @@ class Usage(Protocol):
     def worth(self, database: int, name: bytes, now: float) -> int:
         """Return how valuable a key is: the lowest is evicted first."""
 
+    def ranked(self, keys: Iterable[Key], now: float) -> list[tuple[int, Key]]:
+        """Return each key with its worth, the least valuable first."""
+
 
 class Lately(Usage):
     """The time of each key's last use, in tenths of seconds since this began."""
@@ -44,6 +51,10 @@ class Lately(Usage):
 
     def worth(self, database: int, name: bytes, now: float) -> int:
         return self._used[_slot(database, name)]
+
+    def ranked(self, keys: Iterable[Key], now: float) -> list[tuple[int, Key]]:
+        used = self._used
+        return sorted([(used[crc32(key[1], key[0]) & _MASK], key) for key in keys])
 
 
 class Often(Usage):
@@ -68,6 +79,10 @@ class Often(Usage):
     def worth(self, database: int, name: bytes, now: float) -> int:
         """Return the present count; 0 if unknown."""
         return self._decayed(_slot(database, name), now)
+
+    def ranked(self, keys: Iterable[Key], now: float) -> list[tuple[int, Key]]:
+        decayed = self._decayed
+        return sorted([(decayed(crc32(key[1], key[0]) & _MASK, now), key) for key in keys])
 
     def set(self, database: int, name: bytes, count: int, now: float) -> None:
         """Set the count that a key brings along (RESTORE … FREQ)."""

@@ -12,21 +12,22 @@ from rlite_pubsub.storage.keys import key_records
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlite_pubsub.engine.eviction.usage import Usage
+    from rlite_pubsub.engine.eviction.usage import Key, Usage
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 _REMEMBERED = 64
 """How many runners-up are remembered."""
 _MOST_GARBAGE = 100
 """Keys of flushed databases that are passed by, until they are swept up."""
-_RUN = 16
-"""How many keys that follow each other are a sample. Their digests do, so they have nothing to do with each other..."""
+_RUN = 64
+"""How many keys that follow each other are a sample. Their digests do, so they have nothing to do with each other but
+the pages that they are on..."""
 _RUN_OF_EXPIRING = 4
 """... but those that expire one after the other may have been written so."""
 _MOSTLY = 4
 """If one of so many keys expires, such are sampled among all keys."""
-
-Key = tuple[int, bytes]
+_MOST_RUNS = 8
+"""How many samples find nobody, since all are over, before one gives up."""
 
 
 class Victims:
@@ -50,49 +51,46 @@ class Victims:
         """Return random keys, or random ones that expire: so many, if there are as many, but some may repeat."""
         if expiring:
             return self._any_expiring(wanted)
-        found = [key for key, _ in self._any(wanted)]
+        sizes = {database: size for database, (size, _) in self._databases.sizes().items()}
+        found = [key for key, _ in self._any(wanted, sizes)]
         return found or self.soonest(wanted)  # the time of all of them is over
 
     def least_used(self, usage: Usage, samples: int, wanted: int, now: float, *, expiring: bool) -> list[Key]:
         """Return the least used keys of a sample, or of a sample of those that expire."""
-        worth = usage.worth
         seen = self._nearly
         seen.update(self.any(samples * wanted, expiring=expiring))
-        ranked = sorted([(worth(*key, now), key) for key in seen])
-        victims: list[Key] = []
-        at = 0
-        while at < len(ranked) and len(victims) < wanted:
-            key = ranked[at][1]
-            if self._is_there(key, expiring):
-                victims.append(key)
-            at += 1
-        self._nearly = {key for _, key in ranked[at : at + _REMEMBERED]}
-        return victims
+        ranked = usage.ranked(seen, now)
+        self._nearly = {key for _, key in ranked[wanted : wanted + _REMEMBERED]}
+        return [key for _, key in ranked[:wanted]]
 
     def forget(self) -> None:
         """Forget the runners-up: another policy picks from now on."""
         self._nearly = set()
 
-    def _is_there(self, key: Key, expiring: bool) -> bool:
-        record = self._keyspace.find(*key)
-        return record is not None and (not expiring or bool(record.expires_ms))
-
-    def _any(self, wanted: int) -> list[tuple[Key, int]]:
+    def _any(self, wanted: int, sizes: dict[int, int]) -> list[tuple[Key, int]]:
         """Return random keys that have not expired, each with the time when it will."""
-        sizes = {database: size for database, (size, _) in self._databases.sizes().items()}
+        part = self._keyspace.stored
+        txn, now_ms = self._keyspace.settle(), part.clock_ms()
+        numbers, weights = list(sizes), list(sizes.values())
         found: list[tuple[Key, int]] = []
-        for _ in range(-(-wanted // _RUN) if sizes else 0):
-            (database,) = random.choices(list(sizes), weights=list(sizes.values()))
-            run = min(_RUN, wanted - len(found))
-            found += [((database, name), due_ms) for name, due_ms in self._databases.random_run(database, run)]
+        for _ in range(-(-wanted // _RUN) + _MOST_RUNS if numbers else 0):
+            database = numbers[0] if len(numbers) == 1 else random.choices(numbers, weights=weights)[0]
+            space, count = part.space(database).number, min(_RUN, wanted - len(found))
+            start = random.randbytes(key_records.DIGEST_BYTES)
+            some = key_records.run(txn, space, start, count, now_ms) or key_records.run(txn, space, b"", count, now_ms)
+            found += [((database, name), due_ms) for name, due_ms in some]
+            if len(found) >= wanted:
+                break
         return found
 
     def _any_expiring(self, wanted: int) -> list[Key]:
-        sizes = self._databases.sizes().values()
-        if sum([expiring for _, expiring in sizes]) * _MOSTLY >= sum([size for size, _ in sizes]):
-            found = [key for key, due_ms in self._any(wanted * _MOSTLY) if due_ms]
+        counts = self._databases.sizes()
+        size, expiring = (sum(column) for column in zip(*counts.values(), strict=True)) if counts else (0, 0)
+        if expiring and expiring * _MOSTLY >= size:
+            sizes = {database: expiring for database, (_, expiring) in counts.items() if expiring}
+            found = [key for key, due_ms in self._any(-(-wanted * size // expiring), sizes) if due_ms]
             if found:
-                return found[:wanted]
+                return found
         return self._any_of_expiries(wanted)
 
     def _any_of_expiries(self, wanted: int) -> list[Key]:

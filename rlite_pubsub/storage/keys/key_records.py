@@ -159,6 +159,23 @@ def walk(txn: Txn, space: int, digest: bytes = b"") -> Iterator[tuple[bytes, int
             yield key[len(of_space) :], *head(value)
 
 
+def run(txn: Txn, space: int, digest: bytes, count: int, now_ms: int) -> list[tuple[bytes, int]]:
+    """Return (name, expires ms) of those of the next `count` keys of a space, from this digest on, that have not
+    expired."""
+    of_space = databases.KEYS + _SPACE.pack(space)
+    found: list[tuple[bytes, int]] = []
+    cursor = txn.cursor()
+    if cursor.set_range(of_space + digest):
+        for key, value in cursor.iternext():
+            if count <= 0 or not key.startswith(of_space):
+                break
+            count -= 1
+            _, expires_ms, name = head(value)
+            if not expires_ms or expires_ms > now_ms:
+                found.append((name, expires_ms))
+    return found
+
+
 def set_expiry(txn: Txn, place: bytes, before_ms: int, after_ms: int) -> None:
     """Move a key in the order of expiries; 0 is never."""
     if before_ms:
