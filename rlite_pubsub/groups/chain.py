@@ -16,6 +16,7 @@ Laws:
  4. The directory forgets a segment before its key is removed (`Topic.lose_segment`), and notes in the same commit that
     it is to be removed; that may be repeated.
  5. A group with consumers works on a stream, which is the queue's own key. What it has not finished with stays there.
+    A subscriber's leases do not keep it: QUEUE.POP alone delivers those, and finds them in any segment.
 
 A queue that was never cut has no directory, and its pops and pushes do not look for one.
 """
@@ -28,7 +29,7 @@ from rlite_pubsub.groups import progress
 from rlite_pubsub.keyspace.topic.topic import COLD_FLAG
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.failpoint import failpoint
-from rlite_pubsub.storage.groups import groups, pending, released
+from rlite_pubsub.storage.groups import consumers, groups, pending, released
 from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.topics import deadlines, entry_ids, publications, segments, topic_settings
 from rlite_pubsub.storage.topics.segments import Segment
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.part import Part
     from rlite_pubsub.keyspace.topic.topic import Topic
     from rlite_pubsub.storage.environment import Txn
+    from rlite_pubsub.storage.groups.groups import GroupRecord
     from rlite_pubsub.storage.topics.chunks import ChunkSlice
     from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -116,12 +118,19 @@ def _needed_from(txn: Txn, queue: Topic) -> Id | None:
     """Return the first id that a group with consumers has not finished with."""
     bounds = []
     for record in queue.stored_groups(txn):
+        if _only_leases(txn, queue, record):
+            continue  # QUEUE.POP finds its values along the chain
         if record.consumers or record.pending or record.settings.released:
             bounds.append(entry_ids.after(record.last_id) or entry_ids.MAX)
             oldest = next(pending.walk(txn, pending.prefix(queue.number, record.number)), None)
             given_back = released.first_id(txn, released.prefix(queue.number, record.number))
             bounds += [entry_ids.unpack(ids) for ids in (oldest.ids if oldest else None, given_back) if ids is not None]
     return min(bounds, default=None)
+
+
+def _only_leases(txn: Txn, queue: Topic, record: GroupRecord) -> bool:
+    """Return whether a group has no other consumer than a queue's subscriber has (queue_reading.py)."""
+    return record.consumers == 1 and consumers.number_of(txn, queue.number, record.number, record.name) is not None
 
 
 def _staying(queue: Topic, needed: Id | None) -> list[tuple[Id, bytes]]:

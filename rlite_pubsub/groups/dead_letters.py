@@ -15,6 +15,8 @@ from rlite_pubsub.protocol.encoder import bulk
 from rlite_pubsub.storage.topics import entry_ids
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rlite_pubsub.groups.group import Group
     from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -51,14 +53,24 @@ def look_at(group: Group, delivered: list[tuple[bytes, int]]) -> None:
         group.topic.entries(spent)
 
 
-def bury(group: Group, spent: list[Spent]) -> None:
+def entries_of(
+    group: Group, ids: list[bytes], entry_of: Callable[[bytes], bytes | None] | None
+) -> dict[bytes, bytes | None]:
+    """Return the entries of packed ids, in order: the topic's own, or what `entry_of` finds."""
+    found = dict(zip(ids, group.topic.entries(ids), strict=True))
+    if entry_of is not None:
+        found.update({packed: entry_of(packed) for packed, entry in found.items() if entry is None})
+    return found
+
+
+def bury(group: Group, spent: list[Spent], entry_of: Callable[[bytes], bytes | None] | None = None) -> None:
     """Move these out of the group."""
     if not spent:
         return
     spent.sort()
     topic = group.topic
-    found = topic.entries([one.id for one in spent])
-    letters = [(one, entry) for one, entry in zip(spent, found, strict=True) if entry is not None]
+    found = entries_of(group, [one.id for one in spent], entry_of)
+    letters = [(one, entry) for one in spent if (entry := found[one.id]) is not None]
     grave = _grave(group)
     buried = 0
     for one, entry in letters:

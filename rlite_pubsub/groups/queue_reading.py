@@ -1,21 +1,29 @@
-"""A queue's subscribers: each has a place in the queue's whole history, and nothing else.
+"""A queue's subscribers: each has a place in the queue's whole history.
 
-A subscriber is a group without consumers and without anything pending: what is popped is done with. Its place is in the
-group's record, so that a pop is one look-up among the chunks and one record written, and a peek is the look-up alone,
-however long the history is. Asleep or awake, a subscriber that reads nothing takes no memory.
+A subscriber is a group. What is popped is done with: its place is in the group's record, so that a pop is one look-up
+among the chunks and one record written, and a peek is the look-up alone, however long the history is. Asleep or awake,
+a subscriber that reads nothing takes no memory.
+
+What is leased is pending with a consumer of the subscriber's own name, within the group's timeout; what is given back
+is released (release.py), whether it was leased or not.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rlite_pubsub.groups import chain
+from rlite_pubsub.groups import chain, flights, pending, release
 from rlite_pubsub.groups import group as groups
+from rlite_pubsub.groups.pending import Amendment
 from rlite_pubsub.groups.progress import look_behind
-from rlite_pubsub.storage.topics import entry_ids
+from rlite_pubsub.storage.groups import released
+from rlite_pubsub.storage.groups.released import Released
+from rlite_pubsub.storage.topics import entry_ids, segments
 
 if TYPE_CHECKING:
+    from rlite_pubsub.groups.consumer import Consumer
     from rlite_pubsub.groups.group import Group
+    from rlite_pubsub.groups.release import Again
     from rlite_pubsub.keyspace.topic.topic import Topic
     from rlite_pubsub.storage.topics.chunks import ChunkSlice
     from rlite_pubsub.storage.topics.entry_ids import Id
@@ -68,6 +76,73 @@ def pop(subscriber: Group, count: int) -> list[ChunkSlice]:
     if parts:
         subscriber.advance(b"".join([part.ids for part in parts]))
     return parts
+
+
+LEASE_MS: Final = 30_000
+"""The timeout of a subscriber that leases and was given no other."""
+
+
+def lease(subscriber: Group, consumer: Consumer, packed_ids: bytes, now_ms: int) -> None:
+    """Lease values that were popped just now."""
+    _have_timeout(subscriber)
+    pending.deliver(subscriber, consumer, packed_ids, now_ms)
+
+
+def lease_again(subscriber: Group, consumer: Consumer, again: list[Again], now_ms: int) -> None:
+    """Lease values that came back, one more time."""
+    _have_timeout(subscriber)
+    amendment = Amendment(subscriber)
+    for one in sorted(again):
+        amendment.put(one.id, (consumer.number, now_ms, one.deliveries + 1))
+    amendment.close()
+
+
+def _have_timeout(subscriber: Group) -> None:
+    if not subscriber.settings.timeout_ms:
+        subscriber.change(timeout_ms=LEASE_MS)
+        flights.note_all(subscriber)
+        flights.reckon(subscriber)
+
+
+def leased(subscriber: Group, ids: list[bytes]) -> list[tuple[bytes, int]]:
+    """Return those of these packed ids that are pending, with the number of their deliveries."""
+    amendment = Amendment(subscriber)
+    fates = [(packed, amendment.fate(packed)) for packed in ids]
+    return [(packed, fate[2]) for packed, fate in fates if fate is not None]
+
+
+def give_back(subscriber: Group, ids: list[bytes], delay_ms: int, *, was_read: bool) -> int:
+    """Release these packed ids, in order, if they were popped; return how many. The subscriber comes from
+    `Keyspace.for_change`. What `was_read` was delivered; with a lease, that has been counted."""
+    topic = subscriber.topic
+    txn = topic.keyspace.writing()
+    due_ms = topic.keyspace.clock_ms() + delay_ms if delay_ms else release.AT_ONCE
+    amendment = Amendment(subscriber)
+    back: list[Released] = []
+    for packed in ids:
+        fate = amendment.fate(packed)
+        if fate is not None:
+            amendment.remove(packed)
+            back.append(Released(packed, due_ms, fate[2] if was_read else max(fate[2] - 1, 0), fate[1]))
+        elif entry_ids.unpack(packed) <= subscriber.last_id:
+            if released.get(txn, release.of_group(subscriber), packed) is None and _is_there(topic, packed):
+                back.append(Released(packed, due_ms, int(was_read), topic.keyspace.clock_ms() if was_read else 0))
+    amendment.close()
+    if back:
+        subscriber.change(requeued=subscriber.settings.requeued + len(back))
+        release.release(subscriber, back)
+        if delay_ms:
+            flights.bring_forward(subscriber, due_ms)
+    return len(back)
+
+
+def _is_there(queue: Topic, packed: bytes) -> bool:
+    entry_id = entry_ids.unpack(packed)
+    before = entry_ids.before(entry_id)
+    if queue.has(entry_id) or not queue.has_segments or before is None:
+        return queue.has(entry_id)
+    segment = segments.behind(queue.keyspace.reading(), queue.number, before)
+    return segment is not None and segment.first <= entry_id
 
 
 def set_asleep(subscriber: Group, is_asleep: bool) -> bool:

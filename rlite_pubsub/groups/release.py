@@ -16,6 +16,8 @@ from rlite_pubsub.storage.groups.released import Released
 from rlite_pubsub.storage.topics.entry_ids import BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rlite_pubsub.groups.group import Group
 
 AT_ONCE = 0
@@ -46,7 +48,13 @@ def release(group: Group, entries: list[Released]) -> None:
     prefix = of_group(group)
     kept = [entry for entry in entries if not dead_letters.is_spent(group, entry.deliveries)]
     if len(kept) < len(entries):
-        dead_letters.bury(group, _spent(group, entries))
+        spent = _spent(group, entries)
+        if group.topic.has_segments:  # what is in a segment is buried by who can fetch it: `take`
+            here = group.topic.entries([one.id for one in spent])
+            apart = {one.id for one, entry in zip(spent, here, strict=True) if entry is None}
+            spent = [one for one in spent if one.id not in apart]
+            kept += [entry for entry in entries if entry.id in apart]
+        dead_letters.bury(group, spent)
     for entry in kept:
         released.put(txn, prefix, entry)
     _count(group, len(kept))
@@ -82,9 +90,11 @@ def next_ids(group: Group, count: int | None) -> list[bytes]:
     return sorted(wanted)
 
 
-def take(group: Group, count: int | None, now_ms: int) -> list[Again]:
+def take(
+    group: Group, count: int | None, now_ms: int, entry_of: Callable[[bytes], bytes | None] | None = None
+) -> list[Again]:
     """Take at most `count` that are due, in order; they are no longer released. Those that the topic no longer has, or
-    that were delivered too often, are removed."""
+    that were delivered too often, are removed. `entry_of` finds an entry that is not under the topic's own key."""
     topic = group.topic
     txn = topic.keyspace.writing()
     prefix = of_group(group)
@@ -97,10 +107,9 @@ def take(group: Group, count: int | None, now_ms: int) -> list[Again]:
         for one in found:
             released.delete(txn, prefix, one)
         _count(group, -len(found))
-        dead_letters.bury(group, _spent(group, found))
+        dead_letters.bury(group, _spent(group, found), entry_of)
         left = sorted(one for one in found if not dead_letters.is_spent(group, one.deliveries))
-        entries = topic.entries([one.id for one in left])
-        by_id = dict(zip([one.id for one in left], entries, strict=True))
+        by_id = dead_letters.entries_of(group, [one.id for one in left], entry_of)
         for one in found:
             entry = by_id.get(one.id)
             if entry is not None:

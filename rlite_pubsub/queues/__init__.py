@@ -16,7 +16,7 @@ from __future__ import annotations
 from rlite_pubsub.queues import aio
 from rlite_pubsub.queues.codec import Codec, Undecodable
 from rlite_pubsub.queues.errors import NoSuchQueue, NoSuchSubscriber, SubscriberAsleep
-from rlite_pubsub.queues.item import Item, Start
+from rlite_pubsub.queues.item import Item, LeasedItem, Start
 from rlite_pubsub.queues.queue import Queue, create_queue, get_queue, get_subscriber, list_queues
 from rlite_pubsub.queues.requests import SubscriberStatus
 from rlite_pubsub.queues.subscriber import Subscriber
@@ -24,6 +24,7 @@ from rlite_pubsub.queues.subscriber import Subscriber
 __all__ = [
     "Codec",
     "Item",
+    "LeasedItem",
     "NoSuchQueue",
     "NoSuchSubscriber",
     "Queue",

@@ -11,17 +11,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, overload
 
-from redis.exceptions import ResponseError
+from redis.exceptions import RedisError, ResponseError
 
 from rlite_pubsub.queues.codec import BYTES, Codec, CodecName, codec_of
 from rlite_pubsub.queues.errors import NoSuchSubscriber, explained
-from rlite_pubsub.queues.item import Item, Start, item_of, start_of
-from rlite_pubsub.queues.requests import WAIT_MS, SubscriberStatus, names_in, statuses_of, subscriber_id, take_words
+from rlite_pubsub.queues.item import Item, Lease, Start, item_of, start_of
+from rlite_pubsub.queues.requests import (
+    WAIT_MS,
+    SubscriberStatus,
+    lease_words,
+    names_in,
+    statuses_of,
+    subscriber_id,
+    take_words,
+)
 from rlite_pubsub.topics.aio_route import AsyncMemberRoute, Where
-from rlite_pubsub.topics.entry import text
+from rlite_pubsub.topics.entry import pairs_of, text
 
 
 class Queue:
@@ -52,9 +63,21 @@ class Queue:
         packed = [self.codec.encode(value) for value in values]
         return [text(entry_id) for entry_id in await self._do("QUEUE.PUSH", self.name, *packed)]
 
-    async def create_subscriber(self, name: str | bytes, start: Start = "beginning") -> Subscriber:
-        """A subscriber; one that is there keeps its place."""
+    async def create_subscriber(
+        self,
+        name: str | bytes,
+        start: Start = "beginning",
+        *,
+        lease: float | None = None,
+        max_deliveries: int | None = None,
+        dead_letters: str | bytes | None = None,
+    ) -> Subscriber:
+        """A subscriber; one that is there keeps its place. The keywords are those of the queue without an event
+        loop."""
+        settings = lease_words(lease, max_deliveries, dead_letters)
         await self._do("QUEUE.SUBSCRIBER", self.name, name, start_of(start))
+        if settings:
+            await self._do("TOPIC.GROUP", self.name, name, *settings)
         return self.subscriber(name)
 
     def subscriber(self, name: str | bytes) -> Subscriber:
@@ -89,6 +112,25 @@ class Queue:
         return await _ask(self._route, *words)
 
 
+@dataclass(frozen=True, slots=True)
+class LeasedItem(Item):
+    """An item that comes again, to whoever pops next, unless it is acknowledged before its lease is over."""
+
+    deliveries: int = 1
+    """How often it was popped, this time included."""
+    lease: Lease | None = field(default=None, repr=False, compare=False)
+
+    async def ack(self) -> bool:
+        """Say that it is done. False if it was done already, by whoever has popped it after the lease was over."""
+        assert self.lease is not None
+        return bool(await self.lease.acknowledge(self.id))
+
+    async def give_back(self, delay: float = 0.0) -> bool:
+        """Have it popped again, in so many seconds. False if it is not leased any more."""
+        assert self.lease is not None
+        return bool(await self.lease.give_back(self.id, delay))
+
+
 class Subscriber:
     """One subscriber of a queue. Several of one name share one place: each item goes to one of them."""
 
@@ -112,15 +154,52 @@ class Subscriber:
         """What `get_subscriber` finds it by, in any process."""
         return subscriber_id(self.queue, self.name)
 
-    async def pop(self, timeout: float | None = 0.0) -> Item | None:
+    @overload
+    async def pop(self, timeout: float | None = ..., *, ack: Literal[False] = ...) -> Item | None: ...
+    @overload
+    async def pop(self, timeout: float | None = ..., *, ack: Literal[True]) -> LeasedItem | None: ...
+    async def pop(self, timeout: float | None = 0.0, *, ack: bool = False) -> Item | None:
         """The next item; None if none comes within so many seconds (None: wait for one). Raises SubscriberAsleep and
-        NoSuchSubscriber."""
-        reply = await self._take(timeout, None)
-        return None if reply is None else item_of(reply, self.codec)
+        NoSuchSubscriber.
 
-    async def pop_many(self, count: int, timeout: float | None = 0.0) -> list[Item]:
+        What is popped is done with: at most once. With `ack=True` it comes again unless `ack()` says within the lease
+        that it is done: at least once."""
+        reply = await self._take(timeout, None, ack=ack)
+        return None if reply is None else self._item(reply, ack=ack)
+
+    @overload
+    async def pop_many(
+        self, count: int, timeout: float | None = ..., *, ack: Literal[False] = ...
+    ) -> list[Item]: ...
+    @overload
+    async def pop_many(
+        self, count: int, timeout: float | None = ..., *, ack: Literal[True]
+    ) -> list[LeasedItem]: ...
+    async def pop_many(
+        self, count: int, timeout: float | None = 0.0, *, ack: bool = False
+    ) -> list[Item] | list[LeasedItem]:
         """Return at most `count` of the next items: those that are there, or the first to come."""
-        return [item_of(one, self.codec) for one in await self._take(timeout, count) or ()]
+        return [self._item(one, ack=ack) for one in await self._take(timeout, count, ack=ack) or ()]
+
+    @asynccontextmanager
+    async def popping(
+        self, timeout: float | None = 0.0, *, retry_after: float = 0.0
+    ) -> AsyncIterator[LeasedItem | None]:
+        """`pop(timeout, ack=True)` for an `async with`: the item is acknowledged at its end, and given back if it is
+        left by an exception, to be popped again in `retry_after` seconds. None if there is no item."""
+        item = await self.pop(timeout, ack=True)
+        if item is None or item.lease is None:
+            yield None
+            return
+        try:
+            yield item
+        except BaseException:
+            if not item.lease.is_settled:
+                with suppress(RedisError):  # then its lease ends by itself
+                    await item.give_back(retry_after)
+            raise
+        if not item.lease.is_settled:
+            await item.ack()
 
     async def peek(self) -> Item | None:
         """The next item, which stays the next one."""
@@ -163,12 +242,19 @@ class Subscriber:
     ) -> None:
         await self.aclose()
 
-    async def _take(self, timeout: float | None, count: int | None) -> Any:
+    def _item(self, reply: Any, *, ack: bool) -> Item:
+        if not ack:
+            return item_of(reply, self.codec)
+        entry_id, flat, deliveries = reply
+        lease = Lease(partial(_ask, self._route), self.queue, self.name)
+        return LeasedItem(text(entry_id), pairs_of(flat), self.codec, deliveries, lease)
+
+    async def _take(self, timeout: float | None, count: int | None, *, ack: bool) -> Any:
         """Return the final answer to QUEUE.POP, which may be sent several times."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left_ms = None if deadline is None else int((deadline - time.monotonic()) * 1000)
-            reply = await _ask(self._route, *take_words(self.queue, self.name, count, left_ms))
+            reply = await _ask(self._route, *take_words(self.queue, self.name, count, left_ms, ack=ack))
             if reply or (left_ms is not None and left_ms <= WAIT_MS):
                 return reply
 
@@ -213,7 +299,7 @@ async def get_queue(
 async def get_subscriber(where: Where, id: str, **options: Any) -> Subscriber:
     """The subscriber with this id, wherever that was made; its queue's keywords. Raises as `get_queue`."""
     queue = await get_queue(where, subscriber=id, **options)
-    return Subscriber(queue._route, queue.name, names_in(id)[1], queue.codec, owns_route=True)
+    return Subscriber(queue._route, queue.name, text(names_in(id)[1]), queue.codec, owns_route=True)
 
 
 async def list_queues(where: Where, **options: Any) -> list[str]:

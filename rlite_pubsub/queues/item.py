@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from rlite_pubsub.queues.codec import BYTES, Codec, Undecodable
-from rlite_pubsub.topics.entry import raw, text
+from rlite_pubsub.topics.entry import pairs_of, text
 
 Start: TypeAlias = "datetime | str | bytes | int"
 """`beginning`, `end`, the id of the last item that was seen, or a time (in ms since 1970 if it is a number)."""
@@ -42,10 +43,57 @@ class Item:
         return datetime.fromtimestamp(int(self.id.partition("-")[0]) / 1000, UTC)
 
 
+class Lease:
+    """What the holder of a leased item may ask of its subscriber: once."""
+
+    __slots__ = ("_ask", "_of", "is_settled")
+
+    def __init__(self, ask: Callable[..., Any], queue: str | bytes, name: str | bytes) -> None:
+        self._ask = ask
+        self._of = queue, name
+        self.is_settled = False
+
+    def acknowledge(self, id: str) -> Any:
+        """What XACK answers, or the promise of it."""
+        self.is_settled = True
+        return self._ask("XACK", *self._of, id)
+
+    def give_back(self, id: str, delay: float) -> Any:
+        """What QUEUE.RETURN answers, or the promise of it."""
+        self.is_settled = True
+        return self._ask("QUEUE.RETURN", *self._of, *delay_words(delay), id)
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedItem(Item):
+    """An item that comes again, to whoever pops next, unless it is acknowledged before its lease is over."""
+
+    deliveries: int = 1
+    """How often it was popped, this time included."""
+    lease: Lease | None = field(default=None, repr=False, compare=False)
+
+    def ack(self) -> bool:
+        """Say that it is done. False if it was done already, by whoever has popped it after the lease was over."""
+        assert self.lease is not None
+        return bool(self.lease.acknowledge(self.id))
+
+    def give_back(self, delay: float = 0.0) -> bool:
+        """Have it popped again, in so many seconds. False if it is not leased any more."""
+        assert self.lease is not None
+        return bool(self.lease.give_back(self.id, delay))
+
+
 def item_of(reply: Any, codec: Codec = BYTES) -> Item:
     """Make an item from an id and an array of fields and values."""
     entry_id, flat = reply
-    return Item(text(entry_id), tuple(zip(map(raw, flat[::2]), map(raw, flat[1::2]), strict=True)), codec)
+    return Item(text(entry_id), pairs_of(flat), codec)
+
+
+def delay_words(delay: float) -> tuple[str | int, ...]:
+    """The option of a delay in seconds. Raises ValueError."""
+    if delay < 0:
+        raise ValueError("delay= is a number of seconds, at least 0")
+    return ("DELAY", int(delay * 1000)) if delay else ()
 
 
 def start_of(start: Start) -> str | bytes:

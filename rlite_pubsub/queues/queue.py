@@ -10,7 +10,7 @@ from redis.exceptions import ResponseError
 from rlite_pubsub.queues.codec import CodecName, codec_of
 from rlite_pubsub.queues.errors import NoSuchSubscriber, explained
 from rlite_pubsub.queues.item import Start, start_of
-from rlite_pubsub.queues.requests import SubscriberStatus, names_in, statuses_of
+from rlite_pubsub.queues.requests import SubscriberStatus, lease_words, names_in, statuses_of
 from rlite_pubsub.queues.subscriber import Subscriber
 from rlite_pubsub.topics.entry import text
 from rlite_pubsub.topics.route import MemberRoute, Where
@@ -43,9 +43,24 @@ class Queue:
         packed = [self.codec.encode(value) for value in values]
         return [text(entry_id) for entry_id in self._do("QUEUE.PUSH", self.name, *packed)]
 
-    def create_subscriber(self, name: str | bytes, start: Start = "beginning") -> Subscriber:
-        """Create a subscriber. One that exists keeps its position."""
+    def create_subscriber(
+        self,
+        name: str | bytes,
+        start: Start = "beginning",
+        *,
+        lease: float | None = None,
+        max_deliveries: int | None = None,
+        dead_letters: str | bytes | None = None,
+    ) -> Subscriber:
+        """Create a subscriber. One that exists keeps its position.
+
+        `lease`: how many seconds an item that is popped with `ack=True` stays with who has popped it (30, unless said).
+        `max_deliveries`, `dead_letters`: what is popped so often without an acknowledgement goes to the topic of that
+        name, or is dropped without one. What is not given stays as it is; TOPIC.GROUP shows and changes it."""
+        settings = lease_words(lease, max_deliveries, dead_letters)
         self._do("QUEUE.SUBSCRIBER", self.name, name, start_of(start))
+        if settings:
+            self._do("TOPIC.GROUP", self.name, name, *settings)
         return self.subscriber(name)
 
     def subscriber(self, name: str | bytes) -> Subscriber:
@@ -105,7 +120,7 @@ def get_queue(where: Where, name: str | bytes | None = None, *, subscriber: str 
 def get_subscriber(where: Where, id: str, **options: Any) -> Subscriber:
     """The subscriber with this id, wherever that was made; its queue's keywords. Raises as `get_queue`."""
     queue = get_queue(where, subscriber=id, **options)
-    return Subscriber(queue._route, queue.name, names_in(id)[1], queue.codec, owns_route=True)
+    return Subscriber(queue._route, queue.name, text(names_in(id)[1]), queue.codec, owns_route=True)
 
 
 def list_queues(where: Where, **options: Any) -> list[str]:

@@ -25,6 +25,8 @@ class SubscriberStatus:
     behind: int | None
     """How many items it has not popped; None if deletions or its start make that unknown."""
     is_asleep: bool
+    leased: int = 0
+    """How many items were popped with `ack=True`, and not acknowledged yet."""
 
 
 def statuses_of(rows: Any) -> list[SubscriberStatus]:
@@ -34,7 +36,8 @@ def statuses_of(rows: Any) -> list[SubscriberStatus]:
         pairs = row.items() if isinstance(row, dict) else zip(row[::2], row[1::2], strict=True)
         known = {text(name): value for name, value in pairs}
         asleep = bool(known["asleep"])
-        found.append(SubscriberStatus(text(known["name"]), text(known["position"]), known["behind"], asleep))
+        leased = int(known.get("leased", 0))
+        found.append(SubscriberStatus(text(known["name"]), text(known["position"]), known["behind"], asleep, leased))
     return found
 
 
@@ -51,10 +54,30 @@ def names_in(id: str) -> tuple[bytes, bytes]:
     return unquote_to_bytes(queue), unquote_to_bytes(name)
 
 
-def take_words(queue: str | bytes, name: str | bytes, count: int | None, left_ms: int | None) -> tuple[Any, ...]:
+def take_words(
+    queue: str | bytes, name: str | bytes, count: int | None, left_ms: int | None, *, ack: bool
+) -> tuple[Any, ...]:
     """A QUEUE.POP that waits for at most so long, or (None) for as long as a single wait may be."""
     options: list[Any] = [] if count is None else ["COUNT", count]
+    if ack:
+        options.append("ACK")
     wait_ms = WAIT_MS if left_ms is None else min(left_ms, WAIT_MS)
     if wait_ms > 0:
         options += ["BLOCK", wait_ms]
     return ("QUEUE.POP", queue, name, *options)
+
+
+def lease_words(lease: float | None, max_deliveries: int | None, dead_letters: str | bytes | None) -> list[Any]:
+    """The options of TOPIC.GROUP that a subscriber's keywords mean. Raises ValueError."""
+    if lease is not None and lease <= 0:
+        raise ValueError("lease= is a number of seconds, more than 0")
+    if max_deliveries is not None and max_deliveries < 1:
+        raise ValueError("max_deliveries= is at least 1")
+    words: list[Any] = []
+    if lease is not None:
+        words += ["TIMEOUT", max(1, int(lease * 1000))]
+    if max_deliveries is not None:
+        words += ["MAXDELIVERIES", max_deliveries]
+    if dead_letters is not None:
+        words += ["DEADLETTER", dead_letters]
+    return words

@@ -121,6 +121,18 @@ async def test_what_an_earlier_part_of_a_cancelled_pipeline_has_popped_goes_back
             assert (other.get("text"), other.ttl("text") > 900) == (b"value", True)
 
 
+@pytest.mark.parametrize("ack", [(), ("ACK",)])
+async def test_what_a_cancelled_wait_has_popped_of_a_queue_is_popped_again(folder: Path, ack: tuple[str, ...]) -> None:
+    async with Redis(folder) as waiting:
+        with rlite_pubsub.Redis(folder) as other:
+            other.execute_command("QUEUE.CREATE", "q")
+            other.execute_command("QUEUE.SUBSCRIBER", "q", "s")
+            wanted = waiting.execute_command("QUEUE.POP", "q", "s", "BLOCK", 0, *ack)
+            await settled(wanted, lambda: other.execute_command("QUEUE.PUSH", "q", "a"))
+            _, (_, value), deliveries = other.execute_command("QUEUE.POP", "q", "s", "ACK")
+            assert (value, deliveries) == (b"a", 1)
+
+
 async def test_what_was_delivered_does_not_come_back(folder: Path) -> None:
     with rlite_pubsub.Redis(folder) as other:
         other.rpush("k", "a", "b", "c", "d")

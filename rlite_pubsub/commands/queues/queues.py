@@ -86,11 +86,14 @@ def queue_list(session: CommandSession, args: list[bytes]) -> Reply:
 
 
 def _shown(subscriber: Group) -> Reply:
-    """`behind` is how many values it has not popped; null where deletions and its start leave that open."""
+    """`behind` is how many values it has yet to pop, those that were given back among them; null where deletions and
+    its start leave that open. `leased` is how many it has popped with ACK and not acknowledged."""
+    lag = chain.lag(subscriber)
     return {
         b"name": subscriber.name,
         b"position": entry_ids.text(subscriber.last_id),
-        b"behind": chain.lag(subscriber),
+        b"behind": None if lag is None else lag + subscriber.settings.released,
+        b"leased": subscriber.pending_count,
         b"asleep": int(subscriber.settings.is_asleep),
     }
 

@@ -101,6 +101,17 @@ class Chains:
             found += reads()
         return found
 
+    def entries(self, session: Client, queue: Topic, ids: list[bytes]) -> list[bytes | None]:
+        """Return the entries of packed ids, wherever they are; None for those that are gone. Raises as `gather`."""
+        found = queue.entries(ids)
+        for place, (packed, entry) in enumerate(zip(ids, found, strict=True)):
+            before = entry_ids.before(entry_ids.unpack(packed))
+            if entry is None and before is not None and chain.is_closed_behind(queue, before):
+                parts = self.gather(session, queue, before, 1)
+                if parts and parts[0].ids[: entry_ids.BYTES] == packed:
+                    found[place] = parts[0].chunk.entries(parts[0].start, parts[0].stop)[0]
+        return found
+
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """A reader within this can wait for the cold store, even if its session can't be parked."""
