@@ -43,7 +43,7 @@ SEAMS: dict[str, set[str]] = {
 """Folder -> what it may import beside the standard library and itself. `cli` is wiring and may import all. Blocks are
 Parquet, and hiredis reads the entries that go there; the process that seals them works on a keyspace of its own."""
 
-ANYWHERE = {"__version__", "version", "build", "extras", "permissions", "mypy_extensions"}
+ANYWHERE = {"__version__", "version", "build", "extras", "measures", "permissions", "mypy_extensions"}
 """What any module may import: which version this is, whether it is compiled, how what is missing is
 installed, who may open what it makes, and how a class is to be compiled."""
 

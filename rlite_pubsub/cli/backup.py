@@ -14,10 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlite_pubsub import measures
 from rlite_pubsub.cli.ending import CommandFailed
 from rlite_pubsub.cli.target import must_exist
-from rlite_pubsub.engine.settings.moments import moment_of
-from rlite_pubsub.engine.settings.retention_words import age_ms
 from rlite_pubsub.extras import missing
 
 if TYPE_CHECKING:
@@ -62,15 +61,14 @@ def _declare(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace]
 
 
 def _moment(word: str) -> int:
-    found = int(word) if word.isdigit() else moment_of(word, int(time.time() * 1000))
+    found = measures.moment_or_ms(word, int(time.time() * 1000), None)
     if found is None:
         raise argparse.ArgumentTypeError(f"{word!r} is not a time (2026-11-18T10:00:00Z), ms since 1970 or age (10m)")
     return found
 
 
 def _seconds(word: str) -> int:
-
-    found = age_ms((f"{word}in" if word.endswith("m") else word).encode())
+    found = measures.age_ms(word)
     if found is None:
         raise argparse.ArgumentTypeError(f"{word!r} is not an age (7d, 12h, 90s)")
     return found // 1000

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from datetime import UTC
 from typing import NamedTuple
 
-from rlite_pubsub.engine.settings.moments import MOMENT, moment_of
 from rlite_pubsub.gateway import entry
 from rlite_pubsub.gateway.asking import Asking, plain
 from rlite_pubsub.gateway.events import event
@@ -33,6 +31,7 @@ from rlite_pubsub.gateway.http.schema import (
 )
 from rlite_pubsub.gateway.streams.streams import HEADERS
 from rlite_pubsub.gateway.streams.topic_streams import TopicStreams
+from rlite_pubsub.measures import BEGINNING, END, MOMENT, PLACE, START_NAMES, moment_or_ms, start_of
 from rlite_pubsub.protocol import frames
 from rlite_pubsub.storage.topics import entry_ids, uuid6
 from rlite_pubsub.storage.topics.entry_ids import Id
@@ -61,30 +60,35 @@ def _place(word: str) -> Id:
     """Return an id, or the time of one."""
     if word == "latest":
         return entry_ids.MAX
-    if word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS:
-        ms = int(word)
+    ms = moment_or_ms(word, int(time.time() * 1000))
+    if ms is not None:
         return (ms, 0) if ms <= entry_ids.PART_MAX else entry_ids.MAX
     return _id(word)
 
 
 def _since(word: str) -> Id:
-    """Return the place in front of the first entry from this moment on."""
+    """Return the place in front of the first entry from this moment on, or behind this id."""
     if not _IS_SINCE.fullmatch(word):
-        raise ValueError("A moment is ms since 1970, an ISO 8601 time, or an age such as 10m.")
-    ms = int(word) if word.isdigit() else moment_of(word, int(time.time() * 1000), UTC)
-    assert ms is not None
+        raise ValueError("A start is ms since 1970, an ISO 8601 time, an age such as 10m, an id, beginning or end.")
+    start = start_of(word, int(time.time() * 1000))
+    assert start is not None
+    if start in (BEGINNING, END):
+        return entry_ids.MIN if start == BEGINNING else entry_ids.MAX
+    if "-" in start:
+        ms, seq = map(int, start.split("-"))
+        return (ms, seq) if max(ms, seq) <= entry_ids.PART_MAX else entry_ids.MAX
+    ms = int(start)
     return entry_ids.MAX if ms > entry_ids.PART_MAX else entry_ids.before((ms, 0)) or entry_ids.MIN
 
 
-MOST_DIGITS = 20
-_SINCE = f"[0-9]{{1,{MOST_DIGITS}}}|{MOMENT}"
+_SINCE = f"{PLACE}|{MOMENT}|{START_NAMES}"
 _IS_SINCE = re.compile(_SINCE)
 SEARCHED = 2000
 """Entries that one request looks at."""
-_PLACE = {"type": "string", "pattern": "^([0-9]{1,20}(-[0-9]{1,20})?|latest)$"}
+_PLACE = {"type": "string", "pattern": f"^(?:{PLACE}|{MOMENT}|latest)$"}
 AFTER_ID = Parameter(
     "after",
-    "The id after which to begin, or a time in ms since 1970.",
+    "The id after which to begin, or a time: ms since 1970, ISO 8601, or an age such as `10m`.",
     {**_PLACE, "default": "0-0"},
     _place,
     entry_ids.MIN,
@@ -115,8 +119,9 @@ LAST_EVENT_ID = Parameter(
 SINCE = Parameter(
     "since",
     "Begin with what was added from then on: ms since 1970, an ISO 8601 date or time from 1970 on (in UTC where it "
-    "names no zone), or an age such as `10m`, `2h` or `7d`. A stream whose moment lies ahead begins with what is added "
-    "next. A stream that comes back with a `Last-Event-ID` goes on after that instead.",
+    "names no zone), or an age such as `10m`, `2h` or `7d`; or behind an id, at `beginning` or at `end`. A stream "
+    "whose moment lies ahead begins with what is added next. A stream that comes back with a `Last-Event-ID` goes on "
+    "after that instead.",
     {
         "type": "string",
         "pattern": f"^(?:{_SINCE})$",

@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
+from rlite_pubsub import measures
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.field_columns import FieldColumn, field_columns
 from rlite_pubsub.storage.topics import entry_ids
@@ -119,8 +121,8 @@ class SourceOptions:
             subscribe_pattern=_pattern(found.get("subscribepattern")),
             starting=_bound("startingOffsets", found.get("startingoffsets")),
             ending=_bound("endingOffsets", found.get("endingoffsets")),
-            starting_ms=_number("startingTimestamp", found.get("startingtimestamp"), 0),
-            ending_ms=_number("endingTimestamp", found.get("endingtimestamp"), 0),
+            starting_ms=_moment("startingTimestamp", found.get("startingtimestamp")),
+            ending_ms=_moment("endingTimestamp", found.get("endingtimestamp")),
             max_offsets=_number("maxOffsetsPerTrigger", found.get("maxoffsetspertrigger"), 1),
             min_partitions=_number("minPartitions", found.get("minpartitions"), 1),
             fail_on_data_loss=_flag("failOnDataLoss", found.get("failondataloss", "true")),
@@ -260,6 +262,16 @@ def _number(name: str, text: str | None, low: int) -> int | None:
     if not re.fullmatch(r"[0-9]{1,19}", text.strip()) or int(text) < low:
         raise OptionRefused(f"{name}: is a number from {low} on, not {text!r}")
     return int(text)
+
+
+def _moment(name: str, text: str | None) -> int | None:
+    """A moment as of now: in ms since 1970."""
+    if text is None:
+        return None
+    found = measures.moment_or_ms(text.strip(), time.time_ns() // 1_000_000)
+    if found is None:
+        raise OptionRefused(f"{name}: is ms since 1970, a time (2026-11-18T10:00Z) or an age (24h), not {text!r}")
+    return found
 
 
 def _flag(name: str, text: str) -> bool:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
+from rlite_pubsub import measures
 from rlite_pubsub.queues.codec import BYTES, Codec, Undecodable
 from rlite_pubsub.topics.entry import pairs_of, text
 
-Start: TypeAlias = "datetime | str | bytes | int"
-"""`beginning`, `end`, the id of the last item that was seen, or a time (in ms since 1970 if it is a number)."""
+Start: TypeAlias = "datetime | timedelta | str | bytes | int"
+"""`beginning`, `end`, the id of the last item that was seen, a time (in ms since 1970 if it is a number), or an age
+(`24h`, a timedelta)."""
 
 _VALUE = b"value"
 
@@ -96,12 +99,11 @@ def delay_words(delay: float) -> tuple[str | int, ...]:
     return ("DELAY", int(delay * 1000)) if delay else ()
 
 
-def start_of(start: Start) -> str | bytes:
+def start_of(start: Start) -> str:
     """Return a start in the words of QUEUE.SUBSCRIBER. Raises TypeError and ValueError."""
-    if isinstance(start, datetime):
-        if start.tzinfo is None:
-            raise ValueError("a start must be a datetime with a time zone")
-        return str(max(0, int(start.timestamp() * 1000)))
-    if isinstance(start, bool) or not isinstance(start, int | str | bytes):
-        raise TypeError(f"a start must be a datetime, an id, a number of ms or a word, not {type(start).__name__}")
-    return start if isinstance(start, bytes) else str(start)
+    if start is None:
+        raise TypeError("start= can't be None")
+    found = measures.start_since(start, time.time_ns() // 1_000_000, "start")
+    if found == measures.LAST:
+        raise ValueError(f"start= is {measures.STARTS}, a datetime or a timedelta, not {start!r}")
+    return found

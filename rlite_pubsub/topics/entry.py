@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-Since: TypeAlias = "datetime | str | bytes | int | None"
-"""Where to start: at a time, after an id (the last one seen), at ms since 1970, or (None) with new entries."""
+from rlite_pubsub import measures
 
-BEGINNING = "-"
+Since: TypeAlias = measures.Since
+"""Where to start: at a time (a datetime, `2026-11-18T10:00Z`, ms since 1970), so long ago (a timedelta, `24h`), after
+an id (the last one seen), at `beginning` or `end`, or (None) with new entries."""
+
+BEGINNING = measures.BEGINNING
 """As `since`: from the oldest retained entry."""
-LATEST = "+"
+LATEST = measures.LAST
 """As `since`: the last entry there is, and what comes."""
 
 
@@ -54,17 +58,7 @@ class Gap:
 
 def start_of(since: Since) -> str:
     """Return a start in the words of TOPIC.SUBSCRIBE. Raises TypeError and ValueError."""
-    if since is None:
-        return "$"
-    if isinstance(since, datetime):
-        if since.tzinfo is None:
-            raise ValueError("since= must be a datetime with a time zone")
-        return str(max(0, int(since.timestamp() * 1000)))
-    if isinstance(since, bytes):
-        return since.decode()
-    if isinstance(since, bool) or not isinstance(since, int | str):
-        raise TypeError(f"since= must be a datetime, an id, a number of ms or None, not {type(since).__name__}")
-    return str(since)
+    return measures.start_since(since, time.time_ns() // 1_000_000)
 
 
 def entry_of(frame: list[Any]) -> Entry:

@@ -46,7 +46,7 @@ def test_a_link_that_cannot_be_is_refused(client: redis.Redis) -> None:
         (["a", "redis://"], "names no host"),
         (["a", "redis://h", "CHANNELS"], "CHANNELS needs a pattern"),
         (["a", "redis://h", "DIRECTION", "up"], "DIRECTION is in, out or both"),
-        (["a", "redis://h", "FROM", "yesterday"], "FROM is an id"),
+        (["a", "redis://h", "FROM", "yesterday"], "FROM is an age"),
         (["a", "redis://h", "WHAT"], "syntax error"),
     ):
         with pytest.raises(redis.ResponseError, match=text) as refusal:

@@ -16,7 +16,7 @@ from rlite_pubsub.keyspace.topic.append import encode_entry
 def test_dead_letter_has_what_the_entry_had_and_where_it_comes_from(
     words: list[bytes], entry_id: tuple[int, int]
 ) -> None:
-    origin = (b"t\r\n", b"", b"1-2", b"7")
+    origin = (b"t\r\n", b"", b"1-2", b"7", b"1700000000000")
     reader = hiredis.Reader()
     reader.feed(entry_with((8, 9), encode_entry(entry_id, words), origin))
     assert reader.gets() == [b"8-9", words + [word for pair in zip(FIELDS, origin, strict=True) for word in pair]]

@@ -43,7 +43,11 @@ def test_what_is_there_comes_first_and_then_what_is_published(where: str) -> Non
 def test_since_an_id_a_time_or_nothing(where: str) -> None:
     begun = datetime.now(UTC) - timedelta(seconds=1)
     ids = [topics.publish(where, "orders", {"n": number}) for number in range(4)]
-    for since, expected in [(ids[1], [2, 3]), (begun, [0, 1, 2, 3]), ({"orders": ids[2]}, [3]), (topics.LATEST, [3])]:
+    every = [0, 1, 2, 3]
+    for since, expected in [
+        *((ids[1], [2, 3]), (begun, every), ({"orders": ids[2]}, [3]), (topics.LATEST, [3]), ("last", [3])),
+        *(("24h", every), (timedelta(hours=1), every), (begun.isoformat(), every), ("beginning", every)),
+    ]:
         with topics.subscribe(where, "orders", since=since) as subscription:
             assert numbers(taken(subscription, len(expected))) == expected
     with topics.subscribe(where, "orders") as subscription:

@@ -12,16 +12,15 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import re
 import time
 from dataclasses import dataclass
 from typing import Any
 
+from rlite_pubsub import measures
 from rlite_pubsub.cli.ending import say
 from rlite_pubsub.cli.following.output import Output, add_output
 from rlite_pubsub.cli.target import add_target, client_of
 from rlite_pubsub.cli.text import escaped, for_json, mapping, raw, text
-from rlite_pubsub.engine.settings.moments import moment_of
 from rlite_pubsub.topics.entry import BEGINNING, Entry
 
 # -- what is shown: entries of topics, messages of channels
@@ -77,21 +76,15 @@ class Message:
 #    2026-11-18, 2026-11-18T10:00, 2026-11-18T10:00:00Z      since a time; without a zone it is this machine's
 #    10m 90s 2h 7d 500ms         since so long ago
 
-END = "$"
-_ID = re.compile(r"[0-9]+-[0-9]+|[0-9]+")
+END = measures.END
 
 
 def start_of(word: str) -> str:
     """Return a start in the words of `topics.subscribe`. Raises ArgumentTypeError."""
-    named = {"START": BEGINNING, "END": END}.get(word.upper())
-    if named is not None:
-        return named
-    if _ID.fullmatch(word):
-        return word
-    moment_ms = moment_of(word, int(time.time() * 1000))
-    if moment_ms is None:
+    start = measures.start_of(word, int(time.time() * 1000), None)
+    if start is None:
         raise argparse.ArgumentTypeError(f"{word!r} is not START, END, an id, time (2026-11-18T10:00) or age (10m)")
-    return str(moment_ms)
+    return start
 
 
 # -- A channel, or all that match a pattern, followed live: what is published while the connection is gone is not seen,

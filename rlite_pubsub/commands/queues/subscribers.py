@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from rlite_pubsub.engine.arguments.lookup import find_topic
+from rlite_pubsub import measures
+from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.arguments.queue_lookup import queue_for_change, subscriber_of
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.session import CommandSession
@@ -18,11 +19,10 @@ from rlite_pubsub.protocol.replies import Reply
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import PART_MAX, Id
 
-_BAD_START = b"ERR a start must be beginning, end, an id or a time in milliseconds"
+_BAD_START = b"ERR a start must be beginning, end, an id, a time (milliseconds, 2026-11-18T10:00Z) or an age (24h)"
 _UPDATE = (KeySpec(("RW", "UPDATE"), ("index", 1), ("range", 0, 1, 0)),)
 _OF_ONE = (Arg("name", "key", key_spec=0), Arg("subscriber"))
 SINCE = "0.2.0"
-_LONGEST_START = 127
 
 
 @command(
@@ -51,16 +51,16 @@ _LONGEST_START = 127
     ours=True,
 )
 def queue_subscriber(session: CommandSession, args: list[bytes]) -> Reply:
-    """A start is `beginning` (if it is not said), `end`, the id of the last value that was seen, or a time in ms (all
-    since). 1, or 0 if there is such a subscriber: then its place stays what it is."""
+    """A start is `beginning` (if it is not said), `end`, the id of the last value that was seen, or a time or an
+    age (all since). 1, or 0 if there is such a subscriber: then its place stays what it is."""
     if len(args) > 4:
         raise CommandError(SYNTAX)
-    start = args[3] if len(args) == 4 else b"beginning"
-    _after(start, entry_ids.MIN)  # refused before anything is looked at
+    start, now_ms = args[3] if len(args) == 4 else b"beginning", keyspace_of(session).clock_ms()
+    _after(start, entry_ids.MIN, now_ms)  # refused before anything is looked at
     queue = queue_for_change(session, args[1])
     if group_of(queue, args[2]) is not None:
         return 0
-    after = _after(start, queue.last_id)
+    after = _after(start, queue.last_id, now_ms)
     rehearse(session, queue, partial(queue_reading.read_before, queue, after))
     queue_reading.create(queue, args[2], after)
     session.engine.notifications.tell("t", b"xgroup-create", session.db, args[1])
@@ -71,23 +71,26 @@ def queue_subscriber(session: CommandSession, args: list[bytes]) -> Reply:
 def _read_ahead_of_subscriber(session: CommandSession, args: list[bytes], places: Places) -> None:
     queue = find_topic(session, args[1])
     if queue is not None and queue.has_cold and group_of(queue, args[2]) is None:
-        after = _after(args[3] if len(args) == 4 else b"beginning", queue.last_id)
+        start = args[3] if len(args) == 4 else b"beginning"
+        after = _after(start, queue.last_id, keyspace_of(session).clock_ms())
         places[session.db, args[1], args[2]] = after
         count_of(queue, after)
 
 
-def _after(start: bytes, last_id: Id) -> Id:
+def _after(start: bytes, last_id: Id, now_ms: int) -> Id:
     """Behind which id it begins. Raises CommandError."""
-    word = start.lower()
-    if word in (b"beginning", b"-"):
-        return entry_ids.MIN
-    if word in (b"end", b"$"):
-        return last_id
-    if start.isdigit() and len(start) <= _LONGEST_START and int(start) <= PART_MAX:
-        return entry_ids.before((int(start), 0)) or entry_ids.MIN
-    if b"-" not in start[1:]:
+    named = measures.start_of(start.decode("latin-1"), now_ms)
+    if named is None or named == measures.LAST:
         raise CommandError(_BAD_START)
-    return strict_id(start)
+    if named == measures.BEGINNING:
+        return entry_ids.MIN
+    if named == measures.END:
+        return last_id
+    if "-" in named:
+        return strict_id(named.encode())
+    if int(named) > PART_MAX:
+        raise CommandError(_BAD_START)
+    return entry_ids.before((int(named), 0)) or entry_ids.MIN
 
 
 @command(

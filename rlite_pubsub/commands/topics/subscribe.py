@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from rlite_pubsub import measures
 from rlite_pubsub.engine.arguments.integers import integer
-from rlite_pubsub.engine.arguments.lookup import find_topic
+from rlite_pubsub.engine.arguments.lookup import find_topic, keyspace_of
 from rlite_pubsub.engine.arguments.stream_ids import strict_id
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
@@ -29,18 +30,19 @@ _SINCE = "0.2.0"
     ours=True,
 )
 def topic_subscribe(session: CommandSession, args: list[bytes]) -> Reply:
-    """A start is the id of the last entry that was seen, a time in ms (all since), `-` (all there are), `$` (only
-    what comes) or `+` (the last there is, and what comes)."""
+    """A start is the id of the last entry that was seen, a time or an age (all since: 1700000000000, 2026-11-18T10:00Z,
+    24h), `-` or `beginning` (all there are), `$` or `end` (only what comes), `+` or `last` (the last there is, and what
+    comes)."""
     if len(args) % 2 == 0:
         raise CommandError(SYNTAX)
     if session.feed is not None:
         raise CommandError(b"ERR a durable subscriber's connection follows no topics")
-    followers = session.engine.followers
+    followers, now_ms = session.engine.followers, keyspace_of(session).clock_ms()
     wanted = [
         (name, topic, after, *_earliest(topic, after))
         for name, start in zip(args[1::2], args[2::2], strict=True)
         for topic in [find_topic(session, name)]
-        for after in [_after(start, topic)]
+        for after in [_after(start, topic, now_ms)]
     ]
     replies = []
     for name, topic, after, first, lost in wanted:
@@ -72,19 +74,22 @@ def topic_unsubscribe(session: CommandSession, args: list[bytes]) -> Reply:
     return Replies(replies or [Push([b"topic-unsubscribe", None, 0])])
 
 
-def _after(start: bytes, topic: Topic | None) -> Id:
+def _after(start: bytes, topic: Topic | None, now_ms: int) -> Id:
     """Return the id behind which a session wants to begin. Raises CommandError."""
     last = topic.last_id if topic is not None else entry_ids.MIN
-    if start == b"-":
-        return entry_ids.MIN
-    if start == b"$":
-        return last
-    if start == b"+":
-        part = next(topic.backward(limit=1), None) if topic is not None else None
-        return _before(entry_ids.unpack(part.ids)) if part is not None else last
-    if b"-" not in start:
-        return _before((integer(start, 0), 0))
-    return strict_id(start)
+    named = measures.start_of(start.decode("latin-1"), now_ms)
+    match named:
+        case measures.BEGINNING:
+            return entry_ids.MIN
+        case measures.END:
+            return last
+        case measures.LAST:
+            part = next(topic.backward(limit=1), None) if topic is not None else None
+            return _before(entry_ids.unpack(part.ids)) if part is not None else last
+    word = start if named is None else named.encode()
+    if b"-" not in word:
+        return _before((integer(word, 0), 0))
+    return strict_id(word)
 
 
 def _before(entry_id: Id) -> Id:

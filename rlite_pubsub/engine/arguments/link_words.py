@@ -7,8 +7,11 @@ A link is kept as JSON, with its names and patterns as text of one character for
 from __future__ import annotations
 
 import re
+import time
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from rlite_pubsub import measures
 
 SCHEMES: Final = (
     "redis", "rediss", "unix", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel",
@@ -17,7 +20,6 @@ _LISTS: Final = {"CHANNELS": "channels", "TOPICS": "topics"}
 _SINGLE: Final = {"DIRECTION": "direction", "PREFIX": "prefix", "FROM": "since"}
 _DIRECTIONS: Final = ("in", "out", "both")
 _NAME: Final = re.compile(r"[\w.:-]{1,64}", re.ASCII)
-_ID: Final = re.compile(r"\$|\d{1,20}(-\d{1,20})?")
 
 
 class BadLink(ValueError):
@@ -52,8 +54,10 @@ def _check(found: dict[str, Any]) -> None:
     direction = found["direction"] = found["direction"].lower() or ("out" if found["topics"] else "both")
     if direction not in _DIRECTIONS:
         raise BadLink("DIRECTION is in, out or both")
-    if not _ID.fullmatch(found["since"]):
-        raise BadLink("FROM is an id, 0 for the beginning, or $ for what comes from now on")
+    start = measures.start_of(found["since"], time.time_ns() // 1_000_000)
+    if start is None or start == measures.LAST:
+        raise BadLink(f"FROM is {measures.STARTS}")
+    found["since"] = "0" if start == measures.BEGINNING else start
 
 
 def shown(url: str) -> str:

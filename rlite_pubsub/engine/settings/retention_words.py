@@ -1,7 +1,7 @@
 """How limits of retention are spelled: an age, a number of entries, a number of bytes; and the rules of the directive.
 
     age      500ms 30s 15min 24h 7d 2w        TOPIC.CONFIG takes a bare number as milliseconds
-    bytes    100b 512mb 1gb                   Redis's units: k is 1000, kb is 1024
+    bytes    100b 512mb 1gb                   and here as bytes (measures.py reads both)
     entries  1000000 entries                  two words in a rule
 
 A rule is a pattern and at least one limit, in any order: `orders.* 7d 1gb 1000000 entries`. Rules are separated by `;`,
@@ -14,29 +14,26 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rlite_pubsub import measures
 from rlite_pubsub.engine.settings.directive import SettingError, ValueKind
 from rlite_pubsub.engine.settings.spelling import quoted
 from rlite_pubsub.storage.topics.topic_settings import RetentionLimits, Rule
 
-LARGEST = 2**62
 SEPARATOR = b";"
-_AGES_MS = {b"ms": 1, b"s": 1000, b"min": 60_000, b"h": 3_600_000, b"d": 86_400_000, b"w": 604_800_000}
+_LARGEST_UNITS_MS = {b"d": 86_400_000, b"h": 3_600_000, b"min": 60_000, b"s": 1000}
 _NUMBER = re.compile(rb"[1-9][0-9]{0,18}")
-_AGE = re.compile(rb"([1-9][0-9]{0,18})(ms|s|min|h|d|w)")
-_SIZES = {b"b": 1, b"kb": 1 << 10, b"mb": 1 << 20, b"gb": 1 << 30, b"k": 1000, b"g": 10**9}
-_SIZE = re.compile(rb"([1-9][0-9]{0,18})(b|kb|mb|gb|k|g)")
+_AMBIGUOUS = re.compile(rb"[0-9]+[mM]")
+_SIZES = {b"gb": 1 << 30, b"mb": 1 << 20, b"kb": 1 << 10}
 
 
 def age_ms(word: bytes) -> int | None:
     """Return the milliseconds of a word like `7d`; None if it is not an age."""
-    match = _AGE.fullmatch(word.lower())
-    return _within(int(match[1]) * _AGES_MS[match[2]]) if match else None
+    return measures.age_ms(word.decode("latin-1"))
 
 
 def size_bytes(word: bytes) -> int | None:
     """Return the bytes of a word like `512mb`; None if it is not a size."""
-    match = _SIZE.fullmatch(word.lower())
-    return _within(int(match[1]) * _SIZES[match[2]]) if match else None
+    return measures.size_bytes(word.decode("latin-1"))
 
 
 def count(word: bytes) -> int | None:
@@ -46,22 +43,22 @@ def count(word: bytes) -> int | None:
 
 def age_text(milliseconds: int) -> bytes:
     """Return an age in the largest unit up to days that is exact."""
-    for unit in (b"d", b"h", b"min", b"s"):
-        if milliseconds % _AGES_MS[unit] == 0:
-            return b"%d%b" % (milliseconds // _AGES_MS[unit], unit)
+    for unit, unit_ms in _LARGEST_UNITS_MS.items():
+        if milliseconds % unit_ms == 0:
+            return b"%d%b" % (milliseconds // unit_ms, unit)
     return b"%dms" % milliseconds
 
 
 def size_text(size: int) -> bytes:
     """Return a size in the largest unit that is exact."""
-    for unit in (b"gb", b"mb", b"kb"):
-        if size % _SIZES[unit] == 0:
-            return b"%d%b" % (size // _SIZES[unit], unit)
+    for unit, unit_bytes in _SIZES.items():
+        if size % unit_bytes == 0:
+            return b"%d%b" % (size // unit_bytes, unit)
     return b"%db" % size
 
 
 def _within(value: int) -> int | None:
-    return value if value <= LARGEST else None
+    return value if value <= measures.LARGEST else None
 
 
 class RetentionRules(ValueKind):
@@ -117,7 +114,7 @@ def _rule(words: list[bytes]) -> Rule:
             "size_bytes": size_bytes(word),
         }
         name = next((name for name, value in meanings.items() if value is not None), None)
-        if name is None:
+        if name is None or _AMBIGUOUS.fullmatch(word):
             raise SettingError(_refusal(word))
         if name in found:
             raise SettingError("retain takes one age, one number of entries and one size for a pattern")

@@ -3,44 +3,39 @@
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from collections.abc import Callable
 from dataclasses import MISSING, field, fields
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-# -- Values of options as people say them. Each raises ValueError with what would be right.
+from rlite_pubsub import measures
 
-_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
-_BYTES = {"": 1, "b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
-_AMOUNT = re.compile(r"([0-9]+)\s*([a-z]*)")
+# -- Values of options as people say them. Each raises ValueError with what would be right.
 
 
 def age_ms(word: str) -> int:
     """90s, 10m, 24h, 7d"""
-    found = _AMOUNT.fullmatch(word.strip().lower())
-    if found is None or found[2] not in _MS:
+    found = measures.age_ms(word)
+    if found is None:
         raise ValueError(f"{word!r} is not an age such as 90s, 10m, 24h or 7d")
-    return int(found[1]) * _MS[found[2]]
+    return found
 
 
 def moment_ms(word: str) -> int:
-    """A time (2026-11-18 or 2026-11-18T10:00, of the local zone if it says none), or an age: so long ago"""
-    if _AMOUNT.fullmatch(word.strip().lower()) and not word.strip().isdigit():
-        return int(time.time() * 1000) - age_ms(word)
-    try:
-        return int(datetime.fromisoformat(word).astimezone(UTC).timestamp() * 1000)
-    except ValueError:
-        raise ValueError(f"{word!r} is not a time such as 2026-11-18T10:00, or 7d for seven days ago") from None
+    """A time (2026-11-18 or 2026-11-18T10:00, of the local zone if it says none), an age (so long ago), or ms"""
+    found = measures.moment_or_ms(word, int(time.time() * 1000), None)
+    if found is None:
+        raise ValueError(f"{word!r} is not a time such as 2026-11-18T10:00, or 7d for seven days ago")
+    return found
 
 
 def size_bytes(word: str) -> int:
     """1000000, 512mb, 10gb"""
-    found = _AMOUNT.fullmatch(word.strip().lower())
-    if found is None or found[2] not in _BYTES:
+    found = int(word) if word.isascii() and word.isdigit() else measures.size_bytes(word)
+    if found is None:
         raise ValueError(f"{word!r} is not a size such as 512mb or 10gb")
-    return int(found[1]) * _BYTES[found[2]]
+    return found
 
 
 def count(word: str) -> int:
