@@ -46,6 +46,7 @@ PROGRAMS = ("node", "npm", "redis-server")
 SPARK = re.compile(r"^\s*(import|from) (pyspark|rlite_pubsub\.pipeline)\b", re.M)
 _NEW_ENVIRONMENT = re.compile(r"python3 -m venv (\S+)")
 _ACTIVATION = re.compile(r"(?:\.|source) (\S+)/bin/activate")
+_CHANGE = re.compile(r"\bcd (\S+)$")
 
 
 def have_own_network() -> bool:
@@ -69,7 +70,7 @@ class Reader:
     """One reader with one page, an empty folder, and as many terminals as it takes."""
 
     def __init__(self, folder: Path, page: str) -> None:
-        self._folder = folder
+        self._home = self._folder = folder
         self._terminals: list[Terminal] = []
         self._notebook: Notebook | None = None
         self._absent: str | None = None
@@ -138,9 +139,9 @@ class Reader:
     def _command(self, command: str, answer: str | None) -> str:
         self._need(command.split()[0])
         if made := _NEW_ENVIRONMENT.search(command):
-            self._make(self._folder / made[1])
+            self._make(self._place(made[1]))
         if activated := _ACTIVATION.search(command):
-            self._activate(self._folder / activated[1])
+            self._activate(self._place(activated[1]))
         if made or activated:
             return ""
         if stays(command):
@@ -149,7 +150,13 @@ class Reader:
         printed = self._do(command, answer)
         if answer is not None:
             assert matches(answer, printed), f"{command} printed\n{printed}\nand the page says\n{answer}"
+        if changed := _CHANGE.search(command):
+            self._folder = self._place(changed[1])
         return printed
+
+    def _place(self, path: str) -> Path:
+        """A path as the reader's shell takes it."""
+        return self._folder / re.sub("^~", str(self._home), path)
 
     def _make(self, place: Path) -> ReadersEnvironment:
         made = ReadersEnvironment(place)

@@ -12,10 +12,6 @@ from pathlib import Path
 
 from blocks import ROOT
 
-_SERVE = """#!/bin/sh
-exec rlite-pubsub serve "$@"
-"""
-"""scripts/serve of a clone makes an environment of its own and compiles; tests/scripts has the tests of that."""
 _PIP = """#!/bin/sh
 echo "error: externally-managed-environment" >&2
 exit 1
@@ -33,8 +29,6 @@ def environment(folder: Path) -> dict[str, str]:
     tools.mkdir()
     _program(tools / "pip", _PIP)
     _program(tools / "npm", _NPM.format(python=sys.executable, file=__file__))
-    (folder / "scripts").mkdir()
-    _program(folder / "scripts/serve", _SERVE)
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     path = os.pathsep.join((str(tools), *_system_path()))
     return {**kept, "PATH": path, "HOME": str(folder), "TERM": "dumb", "COLUMNS": "200"}
