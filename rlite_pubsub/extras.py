@@ -1,5 +1,8 @@
-"""The command that installs what is missing, as it works here: with this environment's Python, and from where this
-package came, which may be a checkout or a wheel and not an index.
+"""The command that installs what is missing, as it works here: with this environment's Python.
+
+The package that is installed satisfies its own name, wherever it came from: pip asks no index for it, and compiles
+nothing.
+A checkout that runs in place is not installed, and is named by its path.
 """
 
 from __future__ import annotations
@@ -8,7 +11,6 @@ import importlib.util
 import shlex
 import sys
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 PROJECT = "rlite-pubsub"
 
@@ -26,26 +28,7 @@ def how_to_install(extra: str) -> str:
 
 
 def _source(extra: str) -> str:
-    place, is_editable = _origin()
-    if place is None:
-        return shlex.quote(f"{PROJECT}[{extra}]")
-    if place.is_dir():
-        return ("--editable " if is_editable else "") + shlex.quote(f"{place}[{extra}]")
-    return shlex.quote(f"{PROJECT}[{extra}] @ {place.as_uri()}")
-
-
-def _origin() -> tuple[Path | None, bool]:
-    """Return the folder or file that this was installed from, and whether it runs in place; None: an index."""
     checkout = Path(__file__).absolute().parents[1]
     if (checkout / "setup.cfg").exists():
-        return checkout, True
-    import json
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    try:
-        told = distribution(PROJECT).read_text("direct_url.json")
-    except PackageNotFoundError:
-        return None, False
-    url = urlsplit(json.loads(told)["url"]) if told else urlsplit("")
-    place = Path(unquote(url.path))
-    return (place, False) if url.scheme == "file" and place.exists() else (None, False)
+        return "--editable " + shlex.quote(f"{checkout}[{extra}]")
+    return shlex.quote(f"{PROJECT}[{extra}]")
