@@ -8,7 +8,9 @@ Promises:
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
+import secrets
 import shutil
 import sys
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlite_pubsub import permissions
 from rlite_pubsub.cli.ending import CommandFailed, say
 from rlite_pubsub.cli.secrets import without_password
 from rlite_pubsub.cli.target import folder_of, is_server, must_exist, target_of
@@ -74,16 +77,42 @@ def _place(folder: Path, *, merge: bool) -> Iterator[Path]:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandFailed(f"{folder} exists: --merge adds to an existing store")
     whole = folder.absolute()
-    place = whole.with_name(f".{whole.name}.importing-{os.getpid()}")
-    for left in place.parent.glob(f".{whole.name}.importing-*"):
-        if not Path("/proc", left.name.rpartition("-")[2]).exists():
-            shutil.rmtree(left)  # of an import that was killed
-    place.parent.mkdir(parents=True, exist_ok=True)
+    whole.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(whole)
+    place = whole.with_name(f".{whole.name}.importing-{secrets.token_hex(8)}")
+    lock = os.open(_lock_of(place), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, permissions.OWNERS_FILE)
     try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield place
         os.replace(place, folder)
     finally:
         shutil.rmtree(place, ignore_errors=True)
+        _lock_of(place).unlink(missing_ok=True)
+        os.close(lock)
+
+
+def _lock_of(place: Path) -> Path:
+    """Return the file that an import keeps locked as long as it lives."""
+    return place.with_name(place.name + ".lock")
+
+
+def _sweep(whole: Path) -> None:
+    """Remove what imports that were killed have left."""
+    for place in whole.parent.glob(f".{whole.name}.importing-*"):
+        if place.suffix == ".lock":
+            continue
+        try:
+            lock = os.open(_lock_of(place), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, permissions.OWNERS_FILE)
+        except OSError:
+            continue  # another user's
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(place, ignore_errors=True)
+            _lock_of(place).unlink(missing_ok=True)
+        except BlockingIOError:
+            pass  # it is under way
+        finally:
+            os.close(lock)
 
 
 def _tell(imported: Imported, folder: Path) -> None:

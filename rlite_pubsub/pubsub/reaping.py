@@ -22,6 +22,7 @@ from rlite_pubsub.storage.mail import allowances, losses, mailboxes, overflows
 from rlite_pubsub.storage.names import attachments, client_reports, receivers, subscribers, subscriptions
 from rlite_pubsub.storage.names.version import routes_version
 from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.system import pid_namespace
 from rlite_pubsub.wakeups import doorbell, liveness
 from rlite_pubsub.wakeups.process import start_of
 
@@ -117,8 +118,10 @@ def _is_traced(store: Store, subscriber: int) -> bool:
 
 def _may_live(store: Store, subscriber: int) -> bool:
     """Return whether a subscriber without a lock file may live: it has ended, or somebody has deleted the file of a
-    live one."""
+    live one. Of a process in another pid namespace nobody can tell."""
     if doorbell.has_listener(store.subscribers_folder, subscriber):
         return True
     record = store.live.read(lambda txn: subscribers.get(txn, subscriber))
-    return record is not None and record.process_start != 0 and start_of(record.pid) == record.process_start
+    if record is None or record.process_start == 0:
+        return False
+    return record.namespace not in (0, pid_namespace()) or start_of(record.pid) == record.process_start

@@ -22,6 +22,7 @@ from rlite_pubsub.storage.names import receivers, subscribers
 from rlite_pubsub.storage.names.subscribers import Kind, SubscriberRecord
 from rlite_pubsub.storage.names.version import bump, routes_version
 from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.system import pid_namespace
 from rlite_pubsub.wakeups.doorbell import Doorbell
 from rlite_pubsub.wakeups.liveness import AlreadyHeld, Liveness
 from rlite_pubsub.wakeups.process import start_of
@@ -47,7 +48,8 @@ class Subscriber:
     ) -> Subscriber:
         """Become a subscriber of this store, with a new id; `allowance` is what may wait in its mailbox. Raises
         StoreError, and then nothing is left of it."""
-        record = SubscriberRecord(os.getpid(), kind, int(clock() * 1000), start_of(os.getpid()))
+        pid, joined_ms = os.getpid(), int(clock() * 1000)
+        record = SubscriberRecord(pid, kind, joined_ms, start_of(pid), pid_namespace(), os.uname().nodename)
         try:
             lock = _hold_new(store)
         except OSError as error:

@@ -35,7 +35,7 @@ from rlite_pubsub.storage.locks.gate import NestedTransaction
 from rlite_pubsub.storage.locks.writer_lock import WriterLock
 from rlite_pubsub.storage.pages.account import Account, FreePages
 from rlite_pubsub.storage.pages.meta import LAST_PAGES
-from rlite_pubsub.storage.pages.readers import TableLine, state_of
+from rlite_pubsub.storage.pages.readers import name_of
 from rlite_pubsub.storage.room import Room, data_bytes
 
 if TYPE_CHECKING:
@@ -162,10 +162,15 @@ class Environment:
         while self._free_pages(wanted_bytes).usable < wanted_bytes:
             waited_s = monotonic() - began
             if waited_s >= patience_s:
-                raise StoreHeld(self.path, partial(_said, self.path, self.account.readers()))
+                raise StoreHeld(self.path, partial(_said, self.path, *self._oldest_reader()))
             sleep(_PAUSE_S)
             with self.handle.inside():
                 self.handle.lmdb.reader_check()
+
+    def _oldest_reader(self) -> tuple[int, int]:
+        """Return its number and its process's id here; zeros if nobody reads."""
+        oldest = min(self.account.readers(), key=lambda reader: reader.transaction, default=None)
+        return (oldest.number, self.handle.process_of(oldest.number)) if oldest is not None else (0, 0)
 
     def check_writer(self) -> None:
         """Raise StoreHeld if another process is writing."""
@@ -615,9 +620,8 @@ class Environment:
             raise told from (None if told is trouble else trouble)
 
 
-def _said(path: Path, holding: list[TableLine]) -> str:
-    oldest = min(holding, key=lambda reader: reader.transaction, default=None)
-    who = "others" if oldest is None else f"process {oldest.pid} ({state_of(oldest.pid)})"
+def _said(path: Path, number: int, process: int) -> str:
+    who = name_of(number, process) if number else "others"
     return f"the disk of {path} is full, and {who} keeps what was removed from being used again"
 
 

@@ -31,6 +31,7 @@ from rlite_pubsub.storage.errors import (
 )
 from rlite_pubsub.storage.locks import lock_file
 from rlite_pubsub.storage.locks.gate import Gate
+from rlite_pubsub.storage.locks.reader_number import ReaderNumber
 from rlite_pubsub.storage.pages import holes, meta
 from rlite_pubsub.storage.system import take_blocks
 
@@ -41,6 +42,10 @@ NO_ROOM_ON_DISK: Final = (errno.ENOSPC, errno.EDQUOT)
 _LITTLE_BYTES: Final = 4 << 20
 """For a disk: the write that came out short wanted more."""
 _DAMAGE: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError, lmdb.InvalidError)
+_SAME_ID: Final = (
+    "another process has it open under the same process id ({}), in another pid namespace: its version, or its LMDB, "
+    "cannot share it so"
+)
 _never_closed: Final[list[object]] = []
 """Of processes that this one was forked from."""
 
@@ -80,9 +85,14 @@ class Handle:
                 max_readers=MAX_READERS,
                 max_spare_txns=0,  # a forked child that closes its copy would take a spare one's slot from us
             )
+            self.number = ReaderNumber(self.lmdb, path)
             self.lmdb.reader_check()
             permissions.share(path, path.parent)
+        except BlockingIOError as error:
+            raise StoreBusy(path, f"{error}") from error
         except lmdb.Error as error:
+            if error.code == errno.EAGAIN:
+                raise StoreBusy(path, _SAME_ID.format(os.getpid())) from error
             raise self.told(error) from error
         except OSError as error:
             raise StoreUnwritable(path, os.strerror(error.errno or 0)) from error
@@ -128,6 +138,7 @@ class Handle:
     def close(self) -> None:
         """Close it. The caller is alone in the gate."""
         self.is_open = self.is_usable = False
+        self.number.let_go()
         self.lmdb.close()
         self.metas.release()
         self._metas.close()
@@ -137,6 +148,7 @@ class Handle:
         self.turns.clear()
         self.gate = Gate()
         self.is_open = self.is_usable = False
+        self.number.let_go()
         if idle and not pins:
             self.lmdb.close()
         else:
@@ -160,6 +172,12 @@ class Handle:
         """Return the same, for callers outside the gate. Raises StoreError."""
         with self.inside():
             return self.table()
+
+    def process_of(self, number: int) -> int:
+        """Return the id that a reader has here, by its number in that table; 0 if it cannot be seen from here. For
+        callers outside the gate. Raises StoreError."""
+        with self.inside():
+            return self.number.process_of(number)
 
     def to_disk(self) -> None:
         """Sync the file. Raises lmdb.Error."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from pathlib import Path
 from typing import Final
 
 SYNCED_WRITE: Final[int] = getattr(os, "O_DSYNC", os.O_SYNC)
@@ -17,6 +18,30 @@ def take_blocks(descriptor: int, at: int, size: int) -> None:
         os.posix_fallocate(descriptor, at, size)
     elif os.fstat(descriptor).st_size < at + size:
         os.ftruncate(descriptor, at + size)
+
+
+def pid_namespace() -> int:
+    """Return the number of this process's pid namespace (its container's world of process ids); 0 if the system has
+    none."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
+def holder_of(file: int | Path) -> int:
+    """Return the process that has locked this file by flock, as it is called here; 0 if none has, if it is in another
+    pid namespace, or if the kernel does not say."""
+    try:
+        inode = os.stat(file).st_ino
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return 0
+    for line in lines:  # 1: FLOCK  ADVISORY  WRITE 4711 fe:00:2263689 0 EOF
+        words = line.split()
+        if words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
+            return int(words[4])
+    return 0
 
 
 def sync(descriptor: int) -> None:

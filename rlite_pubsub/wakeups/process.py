@@ -1,4 +1,4 @@
-"""The identity of a process, beyond its ID: IDs are reused, an ID together with a start time is not."""
+"""The identity of a process, beyond its ID: IDs are reused, and are others in each pid namespace (container)."""
 
 from __future__ import annotations
 

@@ -30,6 +30,9 @@ def told():
 class Program:
     """Runs `source` in an interpreter of its own; it has `folder`, `rlite_pubsub`, `PATIENCE_S`, `say` and `told`."""
 
+    prefix: tuple[str, ...] = ()
+    """What runs the interpreter."""
+
     def __init__(
         self,
         folder: Path,
@@ -39,7 +42,7 @@ class Program:
         before_start: Callable[[], None] | None = None,
     ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _START + textwrap.dedent(source), str(folder)],
+            [*self.prefix, sys.executable, "-c", _START + textwrap.dedent(source), str(folder)],
             cwd=ROOT,
             env=os.environ | (environment or {}),
             stdin=subprocess.PIPE,

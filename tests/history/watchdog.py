@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
-from rlite_pubsub.storage.locks import lock_file, writer_lock
+from rlite_pubsub.storage.locks import writer_lock
 from rlite_pubsub.storage.locks.mutex import OWNER, THREAD
 from rlite_pubsub.storage.locks.writer_lock import _seen as seen
+from rlite_pubsub.storage.system import holder_of
 
 TOO_LONG_S = 60.0
 """More than a client waits for anything in a history: 50 ms, and for a writer a second."""
@@ -115,7 +116,7 @@ def lock_holders(store: Path) -> list[str]:
         }
         found += [f"{what}: {seen(thread) if thread else 'nobody'}" for what, thread in words.items()]
     for name in ("data.safe", "store.lock"):
-        holder = lock_file.holder_of(store / name) if (store / name).exists() else 0
+        holder = holder_of(store / name) if (store / name).exists() else 0
         found.append(f"{name}: {seen(holder) if holder else 'nobody'}")
     return found
 

@@ -21,6 +21,7 @@ from rlite_pubsub.storage.mail.mailboxes import Mailbox
 from rlite_pubsub.storage.names import receivers, subscribers, version
 from rlite_pubsub.storage.names.receivers import CHANNELS
 from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.system import pid_namespace
 from rlite_pubsub.wakeups.doorbell import Ring, doorbell_path, ring
 from rlite_pubsub.wakeups.liveness import Liveness, lock_path
 
@@ -29,6 +30,7 @@ SUBSCRIBER = """
 import sys
 from rlite_pubsub.pubsub.subscriber import Subscriber
 from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.system import pid_namespace
 store = Store.open(sys.argv[1])
 subscriber = Subscriber.join(store, "embedded")
 subscriber.record({("channels", b"news"): 1, ("patterns", b"n*"): 2, ("shards", b"s" * 1000): 1})
@@ -39,6 +41,7 @@ REAPER = """
 import sys
 from rlite_pubsub.pubsub.reaping import reap_dead
 from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.system import pid_namespace
 with Store.open(sys.argv[1]) as store:
     print(*reap_dead(store), flush=True)
 """
@@ -195,6 +198,14 @@ def test_a_living_one_in_another_world_of_process_ids_is_left_alone(store: Store
     foreign = subscribers.SubscriberRecord(2**22 + 1, "embedded", 0, 12345)
     store.live.write(lambda txn: subscribers.put(txn, other.id, foreign))
     lock_path(store.subscribers_folder, other.id).unlink()
+    before = traces(store)
+    assert reap_dead(store) == []
+    assert traces(store) == before
+
+
+def test_one_in_another_pid_namespace_whose_files_were_deleted_is_left_alone(store: Store) -> None:
+    record = subscribers.SubscriberRecord(1, "server", 0, 12345, pid_namespace() + 1, "container")
+    store.live.write(lambda txn: subscribers.put(txn, 7, record))
     before = traces(store)
     assert reap_dead(store) == []
     assert traces(store) == before

@@ -18,6 +18,7 @@ from rlite_pubsub.storage.mail.mailboxes import Mailbox
 from rlite_pubsub.storage.names import receivers, subscribers, version
 from rlite_pubsub.storage.names.receivers import CHANNELS, PATTERNS
 from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.system import pid_namespace
 from rlite_pubsub.wakeups.doorbell import Ring, ring
 from rlite_pubsub.wakeups.process import start_of
 
@@ -27,6 +28,7 @@ from rlite_pubsub.pubsub.subscriber import Subscriber
 from rlite_pubsub.storage.mail import mailboxes
 from rlite_pubsub.storage.mail.mailboxes import Mailbox
 from rlite_pubsub.storage.store import Store
+from rlite_pubsub.storage.system import pid_namespace
 store = Store.open(sys.argv[1])
 subscriber = Subscriber.join(store, "embedded")
 subscriber.record({("channels", b"news"): 1, ("patterns", b"n" * 1000): 2})
@@ -45,7 +47,8 @@ def traces(store: Store) -> list[object]:
 def test_one_that_has_joined_is_known_by_its_record_and_can_be_rung(store: Store) -> None:
     subscriber = Subscriber.join(store, "embedded", clock=lambda: 1234.5)
     record = store.live.read(lambda txn: subscribers.get(txn, subscriber.id))
-    assert record == subscribers.SubscriberRecord(os.getpid(), "embedded", 1_234_500, start_of(os.getpid()))
+    here = pid_namespace(), os.uname().nodename
+    assert record == subscribers.SubscriberRecord(os.getpid(), "embedded", 1_234_500, start_of(os.getpid()), *here)
     assert sorted(os.listdir(store.subscribers_folder)) == [f"{subscriber.id:016x}.fifo", f"{subscriber.id:016x}.lock"]
     assert ring(store.subscribers_folder, subscriber.id) is Ring.RUNG
     assert subscriber.bell.wait(0)

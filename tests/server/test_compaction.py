@@ -136,7 +136,7 @@ def test_who_is_stopped_in_the_midst_of_reading_is_named_and_its_pages_are_kept(
         assert int(info(peer, "data_free_bytes")) >= int(info(peer, "data_held_bytes"))
         until(lambda: f"process {pid} (stopped) has been reading for" in server.log(), "the warning")
         told = compact(server.store_folder)
-        assert f"pid {pid} (stopped) reads data.mdb for " in told.stdout
+        assert f"process {pid} (stopped) reads data.mdb for " in told.stdout
         assert " s, and keeps " in told.stdout
         stuck.process.send_signal(signal.SIGCONT)
         assert stuck.process.stdout is not None

@@ -77,7 +77,8 @@ def one_of_each(txn: Txn) -> None:
     }
     receivers.set_counts(txn, SUBSCRIBER, counts)
     attachments.put(txn, 1, Attachment(SUBSCRIBER, 9))
-    subscribers.put(txn, SUBSCRIBER, SubscriberRecord(4321, "embedded", 1_700_000_000_123, 987_654))
+    record = SubscriberRecord(4321, "embedded", 1_700_000_000_123, 987_654, 4_026_531_836, "host")
+    subscribers.put(txn, SUBSCRIBER, record)
     client_reports.ask(txn, Asked(1_700_000_000_123, 1_700_000_000_124))
     client_reports.put(txn, SUBSCRIBER, b"*3\r\n:1\r\n:0\r\n*0\r\n")
     client_reports.ask_to_close(txn, SUBSCRIBER, 9)

@@ -21,7 +21,7 @@ class Table:
     def __init__(self) -> None:
         self.readers: list[str] = []
         self.last_commit = 7
-        self.watch = ReaderWatch(lambda: LINES + "\n".join(self.readers), lambda: self.last_commit)
+        self.watch = ReaderWatch(lambda: LINES + "\n".join(self.readers), lambda: self.last_commit, lambda _: 0)
 
     def looked_at(self, *seconds: float) -> list[float]:
         """The ages of the old ones, at the last of these looks."""

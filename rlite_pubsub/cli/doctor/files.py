@@ -49,12 +49,13 @@ def readers_of(store: Store) -> Iterator[str]:
         left = {environment: left[environment] & _behind(environment) for environment in environments}
     for environment, readers_left in left.items():
         for reader in sorted(readers_left, key=lambda reader: reader.transaction):
-            if reader.pid != os.getpid():
+            process = environment.handle.process_of(reader.number)
+            if process != os.getpid():
                 since_ms = store.live.read(lambda txn: noted.all(txn, environment)).get(reader)  # noqa: B023
                 age = f"for {(now_ms - since_ms) // 1000} s" if since_ms else f"for more than {WATCHED_SECONDS} s"
                 held = environment.account.held_by(reader, sys.maxsize)
                 yield (
-                    f"reader     pid {reader.pid} ({readers.state_of(reader.pid)}) reads {environment.path.name} "
+                    f"reader     {readers.name_of(reader.number, process)} reads {environment.path.name} "
                     f"{age}, and keeps {shown_bytes(held)} from being reused"
                 )
 

@@ -45,6 +45,6 @@ def _fields(store: Store) -> Iterator[tuple[str, object]]:
     for number, (environment, each) in enumerate(old[:LINES]):
         yield (
             f"old_reader{number}",
-            f"file={environment.path.name},pid={each.reader.pid},state={each.state.replace(' ', '-')},"
+            f"file={environment.path.name},pid={each.pid},state={each.state.replace(' ', '-')},"
             f"age_ms={int(each.age_s * 1000)},held_bytes={environment.account.held_by(each.reader)}",
         )

@@ -210,8 +210,8 @@ class Warnings:
                 yield Warning(
                     "old_reader",
                     WARNING,
-                    (environment.path.name.encode(), b"%d" % each.reader.pid),
-                    f"{environment.path.name} can't use free pages again: process {each.reader.pid} ({each.state}) "
+                    (environment.path.name.encode(), b"%d" % each.pid),
+                    f"{environment.path.name} can't use free pages again: {each} "
                     f"has been reading for {each.age_s:.0f} seconds",
                 )
 
@@ -222,8 +222,11 @@ class Warnings:
         now_ms, sizes, told = self._now_ms(), {}, 0
         for entry in census:
             if entry.state == "dead":
-                pid = entry.process.record.pid if entry.process is not None else 0
-                yield Warning("process_dead", WARNING, (b"%d" % pid,), f"Process {pid} died and was not cleaned up yet")
+                record = entry.process.record if entry.process is not None else None
+                pid = record.pid if record is not None else 0
+                where = f" on {record.host}" if record is not None and record.host != os.uname().nodename else ""
+                text = f"Process {pid}{where} died and was not cleaned up yet"
+                yield Warning("process_dead", WARNING, (b"%d" % pid,), text)
             if entry.state != "away" or entry.durable is None:
                 continue
             name, waiting = entry.durable.name, entry.waiting

@@ -67,7 +67,7 @@ class Shipping:
         self._shipper.cron(now)
         if self._shipper.pid and not self._looked_at <= now < self._looked_at + LOOK_SECONDS:
             self._looked_at = now
-            if any(old.reader.pid == self._shipper.pid for old in self._store.data.account.old_readers()):
+            if any(old.process == self._shipper.pid for old in self._store.data.account.old_readers()):
                 log.warning("The backup process %d is stopped: killing it.", self._shipper.pid)
                 self._shipper.kill()
 

@@ -23,8 +23,8 @@ import lmdb
 
 from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint, Pinned, safe_path
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
-from rlite_pubsub.storage.locks import lock_file
 from rlite_pubsub.storage.locks.writer_lock import MOMENT_S, PATIENCE_S, WHOLE_S, WriterLock, said
+from rlite_pubsub.storage.system import holder_of
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.handle import Handle
@@ -282,7 +282,7 @@ class Safety:
 
 def _said(path: Path, since: float) -> str:
     seconds = monotonic() - since
-    holder = lock_file.holder_of(safe_path(path))
+    holder = holder_of(safe_path(path))
     if holder not in (0, os.getpid()):
         return said(holder, safe_path(path), seconds)
     return f"what was written to {path} before is not on the disk after {seconds:.1f} seconds"

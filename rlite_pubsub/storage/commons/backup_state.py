@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -91,7 +92,7 @@ def folder_of(store: Path) -> Path:
 def write(store: Path, state: BackupState) -> None:
     """Write the state. Raises OSError."""
     path = folder_of(store) / _NAME
-    temporary = path.with_name(f".{_NAME}.{os.getpid()}")
+    temporary = path.with_name(f".{_NAME}.{secrets.token_hex(8)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     with open(descriptor, "w") as file:
         json.dump(asdict(state), file)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -87,7 +88,7 @@ class Lock:
 def write(store: Path, state: LinksState) -> None:
     """Write the state. Raises OSError."""
     path = _folder(store) / _STATE
-    temporary = path.with_name(f".{_STATE}.{os.getpid()}")
+    temporary = path.with_name(f".{_STATE}.{secrets.token_hex(8)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     with open(permissions.opened(temporary, flags), "w") as file:
         json.dump(asdict(state), file)

@@ -1,4 +1,5 @@
-"""A mutex for systems whose libc has none that processes can share and that is released when its holder dies (macOS).
+"""A mutex for systems whose libc has none that processes can share and that is released when its holder dies (macOS),
+and for processes in several pid namespaces (guarded_mutex.py).
 
 It promises the same as mutex.py, by flock on a file of its own, at the price of a system call. Memory holds the process
 that has it, instead of the thread: the id of one that was killed stays there until the next one takes it.
@@ -81,6 +82,16 @@ class FileMutex:
     def is_mine(self) -> bool:
         """Return whether this thread has it."""
         return self._thread == get_ident()
+
+    @property
+    def is_ours(self) -> bool:
+        """True if some thread of this process has it."""
+        return self._thread != 0
+
+    @property
+    def descriptor(self) -> int:
+        """The descriptor of the file that is locked."""
+        return self._descriptor
 
     def took(self, code: int) -> bool:
         """Return whether the code of `take` says that this thread has it."""

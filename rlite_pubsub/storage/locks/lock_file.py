@@ -16,7 +16,7 @@ from pathlib import Path
 from rlite_pubsub import permissions
 from rlite_pubsub.storage.errors import StoreHeld
 from rlite_pubsub.storage.locks.writer_lock import said
-from rlite_pubsub.storage.system import take_blocks
+from rlite_pubsub.storage.system import holder_of, take_blocks
 
 _READER_BYTES = 64
 _HEADER_BYTES = 192
@@ -54,17 +54,3 @@ def take(descriptor: int, path: Path, patience_s: float) -> None:
             raise StoreHeld(path, partial(said, holder_of(descriptor), path, waited_s))
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-
-
-def holder_of(file: int | Path) -> int:
-    """Return the process that has locked this file; 0 if none has, or the kernel does not say."""
-    try:
-        inode = os.stat(file).st_ino
-        lines = Path("/proc/locks").read_text().splitlines()
-    except OSError:
-        return 0
-    for line in lines:  # 1: FLOCK  ADVISORY  WRITE 4711 fe:00:2263689 0 EOF
-        words = line.split()
-        if words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
-            return int(words[4])
-    return 0

@@ -17,7 +17,12 @@ write.
 A loop may lend the right to write to a thread of its own process (`lend`), for a large write: until the thread gives it
 back, the loop gets StoreHeld, as it does when another process writes.
 
-    writer.lock    openings u64 | made u64 | 48 bytes of nothing | mutex of live.mdb | mutex of data.mdb    (64 each)
+Processes in several pid namespaces (containers) know each other's threads by no number. Whoever comes from another
+namespace than those before it says so in shared memory, and from then on all take a lock of the kernel's first
+(guarded_mutex.py).
+
+    writer.lock    openings u64 | made u64 | pid namespace u64 | several namespaces u64 | guards of live.mdb,
+                   data.mdb and data.log u64 each | 8 bytes of nothing | mutexes of the same    (64 each)
 """
 
 from __future__ import annotations
@@ -35,10 +40,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rlite_pubsub import permissions
 from rlite_pubsub.storage.errors import StoreHeld, StoreUnwritable
-from rlite_pubsub.storage.system import take_blocks
+from rlite_pubsub.storage.system import pid_namespace, take_blocks
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.locks.file_mutex import FileMutex
+    from rlite_pubsub.storage.locks.guarded_mutex import GuardedMutex
     from rlite_pubsub.storage.locks.mutex import Mutex
 
 FILE_NAME = "writer.lock"
@@ -52,7 +58,8 @@ WHOLE_S = 0.2
 """How long in the middle of what must not be interrupted."""
 _SLICE_S = 0.05
 """Longer waits are divided, because signals are handled between two waits."""
-_OPENINGS, _MADE = 0, 1
+_OPENINGS, _MADE, _NAMESPACE, _SEVERAL = 0, 1, 2, 3
+_GUARDS: Final = {"live.mdb": 32, "data.mdb": 40, "data.log": 48}
 _PLACES: Final = {"live.mdb": 64, "data.mdb": 128, "data.log": 192}
 _BYTES = 256
 _LMDB_WRITER_AT = 64 // 4
@@ -61,6 +68,8 @@ _LMDB_READERS_AT = 8 // 4
 """In LMDB's lock file: its writer's mutex, the lower half of the last transaction's number, its readers' mutex."""
 _NOBODY_ELSE = memoryview(bytes(8)).cast("Q")
 _NOBODY = bytes(_BYTES)
+ELSEWHERE: Final = "? (in another pid namespace)"
+"""The state of a holder that cannot be seen, because it is in another container."""
 _STOPPED = ("T", "t", "?", "Z", "X")
 
 
@@ -73,6 +82,8 @@ class Holder(NamedTuple):
     """The kernel's word for it, `T (stopped)`; `? (unknown)` if it cannot be seen from here."""
 
     def __str__(self) -> str:
+        if self.state == ELSEWHERE:
+            return f"thread {self.pid} of a process in another pid namespace, such as another container"
         return f"process {self.pid} ({self.name}), which is {self.state}"
 
     @property
@@ -98,11 +109,15 @@ class WriterLocks:
         except OSError as error:
             raise StoreUnwritable(path, os.strerror(error.errno or 0)) from error
         self.numbers = memoryview(self._memory)[: _PLACES["live.mdb"]].cast("Q")
+        self._namespace = pid_namespace()
         if is_alone:
-            self.numbers[_MADE] = 0
-        elif not self.numbers[_MADE]:
+            self.numbers[_MADE] = self.numbers[_SEVERAL] = 0
+            self.numbers[_NAMESPACE] = self._namespace
+        elif self.numbers[_NAMESPACE] != self._namespace:
+            self.numbers[_SEVERAL] = 1
+        if not is_alone and not self.numbers[_MADE]:
             for name in ("live.mdb", "data.mdb"):
-                self.mutex(name).make()
+                self.bare_mutex(name).make()
             self.numbers[_MADE] = 1
         self.numbers[_OPENINGS] += 1
         self.alone = self.numbers[_OPENINGS] if is_alone else -1
@@ -116,16 +131,33 @@ class WriterLocks:
     def be_alone(self) -> None:
         """Note that all others have gone. Call it while nobody else opens the store."""
         self.alone = self.numbers[_OPENINGS]
+        self.numbers[_NAMESPACE], self.numbers[_SEVERAL] = self._namespace, 0
 
-    def mutex(self, name: str) -> Mutex | FileMutex:
-        """Return an environment's mutex, by the name of its file."""
-        from rlite_pubsub.storage.locks.mutex import IS_TO_BE_HAD, Mutex  # a process that is alone needs none
+    def mutex(self, name: str) -> Mutex | FileMutex | GuardedMutex:
+        """Return an environment's mutex, by the name of its file. Raises StoreUnwritable."""
+        from rlite_pubsub.storage.locks.mutex import Mutex  # a process that is alone needs none
 
-        if IS_TO_BE_HAD:
-            return Mutex(self._memory, _PLACES[name])
+        mutex = self.bare_mutex(name)
+        if not self.numbers[_SEVERAL] or not isinstance(mutex, Mutex):
+            return mutex
+        from rlite_pubsub.storage.locks.guarded_mutex import GuardedMutex
+
+        return GuardedMutex(self._file_mutex(name, _GUARDS[name]), mutex)
+
+    def bare_mutex(self, name: str) -> Mutex | FileMutex:
+        """Return it as it is within one pid namespace."""
+        from rlite_pubsub.storage.locks.mutex import IS_TO_BE_HAD, Mutex
+
+        return Mutex(self._memory, _PLACES[name]) if IS_TO_BE_HAD else self._file_mutex(name, _PLACES[name])
+
+    def _file_mutex(self, name: str, place: int) -> FileMutex:
         from rlite_pubsub.storage.locks.file_mutex import FileMutex
 
-        return FileMutex(self.folder / f"{name}-writer", self._memory, _PLACES[name])
+        path = self.folder / f"{name}-writer"
+        try:
+            return FileMutex(path, self._memory, place)
+        except OSError as error:
+            raise StoreUnwritable(path, os.strerror(error.errno or 0)) from error
 
     def close(self) -> None:
         """Close the locks, once the environments are closed."""
@@ -161,7 +193,8 @@ class WriterLock:
         """Release it, in the thread that has taken it."""
         self._take: Callable[[], int] = _not_open
         self._is_clear = False  # nobody is in the middle of a write that began without this lock
-        self._mutex: Mutex | FileMutex | None = None
+        self._mutex: Mutex | FileMutex | GuardedMutex | None = None
+        self._guarded: GuardedMutex | None = None  # the same, once there are several pid namespaces
         self._lmdb: Sequence[int] = _NOBODY  # the beginning of LMDB's lock file
         self._lmdb_word = _LMDB_WRITER_AT
         self._readers_word = _LMDB_READERS_AT
@@ -180,6 +213,8 @@ class WriterLock:
             self._check_loan()
         if self.numbers[_OPENINGS] == self.alone or (self._keeper and self._keeper == get_ident()):
             return False
+        if self.numbers[_SEVERAL] and self._guarded is None:
+            self._opened()
         if not self.line or self.is_line_served:
             code = self._take()
             if not code or self._opened().took(code):
@@ -243,7 +278,9 @@ class WriterLock:
             self._check_loan()
         if self.numbers[_OPENINGS] == self.alone:
             return
-        mutex = self._mutex or self._opened()
+        mutex = self._mutex
+        if mutex is None or self.numbers[_SEVERAL]:
+            mutex = self._opened()
         is_in_line = self.line and not self.is_line_served
         if is_in_line or ((mutex.holder() or not self._is_clear) and not mutex.is_mine()):
             self.take()
@@ -253,7 +290,7 @@ class WriterLock:
         """Check before reading that no process is stopped that was about to read. Raises StoreHeld."""
         if self.numbers[_OPENINGS] == self.alone:
             return
-        if self._mutex is None:
+        if self._mutex is None or self.numbers[_SEVERAL]:
             self._opened()
         if not self._lmdb[self._readers_word] & self._thread_bits:
             return
@@ -263,11 +300,11 @@ class WriterLock:
         while thread := self._lmdb[self._readers_word] & self._thread_bits:
             waited_s = time.monotonic() - began
             is_known = is_hurried and self.held_since is not None and not self.is_lent
-            is_stopped = is_hurried and waited_s >= MOMENT_S and _seen(thread).is_stopped
+            is_stopped = is_hurried and waited_s >= MOMENT_S and self._reader(thread).is_stopped
             if is_known or is_stopped or waited_s >= patience_s:
                 if self.held_since is None:
                     self.held_since = began
-                raise StoreHeld(self._path, partial(said, thread, self._path, self.held_s()))
+                raise StoreHeld(self._path, partial(_said, self._reader, thread, self._path, self.held_s()))
             time.sleep(MOMENT_S / 10)
 
     def is_free(self) -> bool:
@@ -290,7 +327,7 @@ class WriterLock:
 
     def close(self) -> None:
         """Close it: nobody in this process writes any more."""
-        self._mutex = None
+        self._mutex = self._guarded = None
         self.release, self._take = _not_taken, _not_open
         self.numbers, self.alone = _NOBODY_ELSE, 0
         self._lmdb = _NOBODY
@@ -302,8 +339,10 @@ class WriterLock:
         if self.numbers[_OPENINGS] == self.alone:
             return None
         mutex = self._opened()
-        thread = mutex.holder() or self._lmdb_holder() or self._lmdb[self._readers_word] & self._thread_bits
-        return _seen(thread) if thread else None
+        if thread := mutex.holder() or self._lmdb_holder():
+            return self._writer(thread)
+        thread = self._lmdb[self._readers_word] & self._thread_bits
+        return self._reader(thread) if thread else None
 
     @property
     def is_held(self) -> bool:
@@ -338,7 +377,19 @@ class WriterLock:
     def held(self) -> StoreHeld:
         """Return the error for a writer that cannot have it."""
         thread = self._opened().holder() or self._lmdb_holder()
-        return StoreHeld(self._path, partial(said, thread, self._path, self.held_s()))
+        return StoreHeld(self._path, partial(_said, self._writer, thread, self._path, self.held_s()))
+
+    def _writer(self, thread: int) -> Holder:
+        """Return who has this lock, as far as it can be seen from here."""
+        if self._guarded is None:
+            return _seen(thread)
+        process = self._guarded.process()
+        return _seen(process) if process else Holder(thread, "?", ELSEWHERE)
+
+    def _reader(self, thread: int) -> Holder:
+        """Return who has LMDB's lock of readers. Where there are several pid namespaces, nobody knows whose number this
+        is."""
+        return _seen(thread) if self._guarded is None else Holder(thread, "?", ELSEWHERE)
 
     # -- a thread beside the loop
 
@@ -364,7 +415,8 @@ class WriterLock:
     @property
     def is_written_here(self) -> bool:
         """True if such a thread is writing: it does not stop by itself, and comes to its end."""
-        return self.is_lent and 0 != self._borrower == self.writing_thread()
+        is_writing = self.is_lent and 0 != self._borrower == self.writing_thread()
+        return is_writing and (self._guarded is None or self._guarded.is_ours)
 
     def writing_thread(self) -> int:
         """Return the thread that is writing, in any process, by the kernel's number; 0: nobody, or it is not known."""
@@ -390,17 +442,32 @@ class WriterLock:
         """Return the holder of LMDB's own lock, which may have begun without this one."""
         return self._lmdb[self._lmdb_word] & self._thread_bits
 
-    def _opened(self) -> Mutex | FileMutex:
-        if self._mutex is None:
+    @property
+    def is_to_be_opened(self) -> bool:
+        """True if it is not open yet, or not as it must be between several pid namespaces."""
+        return self._mutex is None or (self._guarded is None and self.numbers[_SEVERAL] != 0)
+
+    def _opened(self) -> Mutex | FileMutex | GuardedMutex:
+        if self.is_to_be_opened:
             from rlite_pubsub.storage.locks.mutex import IS_TO_BE_HAD, OWNER, THREAD, mapped  # as above
 
             if IS_TO_BE_HAD:  # LMDB's are such mutexes, too; else the holder is unknown
                 self._lmdb = mapped(self._path.with_name(self._path.name + "-lock"), _BYTES)
             self._lmdb_word, self._readers_word = _LMDB_WRITER_AT + OWNER, _LMDB_READERS_AT + OWNER
             self._thread_bits = THREAD
-            self._mutex = self._locks.mutex(self._path.name)
-            self.release, self._take = self._mutex.unlock, self._mutex.take
+            self._go_by(self._locks.mutex(self._path.name))
+        assert self._mutex is not None
         return self._mutex
+
+    def _go_by(self, mutex: Mutex | FileMutex | GuardedMutex) -> None:
+        """Take this one from now on."""
+        self._mutex = mutex
+        if self.numbers[_SEVERAL]:
+            from rlite_pubsub.storage.locks.guarded_mutex import GuardedMutex  # as above
+
+            if isinstance(mutex, GuardedMutex):
+                self._guarded = mutex
+        self.release, self._take = mutex.unlock, mutex.take
 
 
 def _not_open() -> int:
@@ -411,10 +478,16 @@ def _not_taken() -> int:
     raise AssertionError("the writer's lock is released by a thread that has not taken it")
 
 
-def said(thread: int, path: Path, seconds: float) -> str:
-    """Return a text that describes the holder, after waiting for this long."""
-    holder = str(_seen(thread)) if thread else "another process, which has ended just now"
-    return f"{holder}, has been writing to {path} for {seconds:.1f} seconds"
+def said(process: int, path: Path, seconds: float) -> str:
+    """Return a text that describes the holder, after waiting for this long; 0: it cannot be seen."""
+    return _said(_seen, process, path, seconds)
+
+
+def _said(seen: Callable[[int], Holder], holder: int, path: Path, seconds: float) -> str:
+    who = str(seen(holder)) if holder else "another process, which has ended just now or is in another container"
+    return f"{who}, has been writing to {path} for {seconds:.1f} seconds"
+
+
 
 
 def _seen(thread: int) -> Holder:

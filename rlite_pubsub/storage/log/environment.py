@@ -33,6 +33,7 @@ from rlite_pubsub.storage.errors import (
 )
 from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK
 from rlite_pubsub.storage.locks.gate import Gate, NestedTransaction
+from rlite_pubsub.storage.locks.reader_number import ReaderNumber
 from rlite_pubsub.storage.log.log import Log
 from rlite_pubsub.storage.log.transaction import LogTransaction
 from rlite_pubsub.storage.pages.account import Sizes
@@ -98,6 +99,7 @@ class LogEnvironment:
                 max_readers=_MOST_READERS,
                 max_spare_txns=_SPARE_TRANSACTIONS,
             )
+            self._number = ReaderNumber(self._lmdb, path)
             self._lmdb.reader_check()
             permissions.share(path, path.parent)
             self.log = Log(path.parent, self._lmdb, store, writer, is_alone=is_alone, window_bytes=window_bytes)
@@ -349,6 +351,7 @@ class LogEnvironment:
             thread.join()
         with self.gate.alone():
             self.log.close()
+            self._number.let_go()
             self._lmdb.close()
             self.writer.close()
         fork.open_here.discard(self)
@@ -374,6 +377,7 @@ class LogEnvironment:
         the slots of transactions that the parent keeps for later."""
         if os.getpid() == self._pid:
             self.log.close()
+            self._number.let_go()
             self._lmdb.close()
         else:
             _never_closed.extend([self._lmdb, self.log])
@@ -503,7 +507,7 @@ class LogAccount:
 
     def __init__(self, environment: LogEnvironment) -> None:
         self._environment = environment
-        self.watch = ReaderWatch(str, int)
+        self.watch = ReaderWatch(str, int, int)
 
     def sizes(self, most_records: int = 0) -> Sizes:
         """Return the use of data.mdb and of the windows, in bytes."""

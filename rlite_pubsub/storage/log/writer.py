@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rlite_pubsub.storage.locks.file_mutex import FileMutex
+from rlite_pubsub.storage.locks.guarded_mutex import GuardedMutex
 from rlite_pubsub.storage.locks.mutex import IS_TO_BE_HAD, THREAD, Mutex
 from rlite_pubsub.storage.locks.writer_lock import WriterLock, WriterLocks
 
@@ -18,17 +19,17 @@ class LogWriterLock(WriterLock):
         super().__init__(locks, locks.folder / PLACE)
         self.alone = -1
         if is_alone:
-            locks.mutex(PLACE).make()
+            locks.bare_mutex(PLACE).make()
         self._opened()
 
     def be_alone(self) -> None:
         """It makes no difference."""
 
-    def _opened(self) -> Mutex | FileMutex:
-        if self._mutex is None:
+    def _opened(self) -> Mutex | FileMutex | GuardedMutex:
+        if self.is_to_be_opened:
             self._thread_bits = THREAD if IS_TO_BE_HAD else 0
-            self._mutex = self._locks.mutex(PLACE)
-            self.release, self._take = self._mutex.unlock, self._mutex.take
+            self._go_by(self._locks.mutex(PLACE))
+        assert self._mutex is not None
         return self._mutex
 
     def writing_thread(self) -> int:

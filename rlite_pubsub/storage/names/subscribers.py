@@ -2,6 +2,10 @@
 
     key    'u' | subscriber u64
     value  pid u32 | kind u8 | joined, ms since 1970 u64 | start of the process, clock ticks since boot u64 (0: unknown)
+           | its pid namespace u64 (0: unknown) | its host's name
+
+The id of the process is for people: in another pid namespace (a container) another process has it. Whether a subscriber
+lives is said by its lock alone (wakeups/liveness.py).
 """
 
 from __future__ import annotations
@@ -16,7 +20,9 @@ from rlite_pubsub.storage.environment import Txn
 Kind: TypeAlias = Literal["server", "embedded"]
 
 _KEY = Struct(">cQ")
-_RECORD = Struct(">IBQQ")
+_RECORD = Struct(">IBQQQ")
+_SHORT_RECORD = Struct(">IBQQ")
+"""Without the namespace, of processes that were there before it was noted."""
 _KINDS: tuple[Kind, ...] = ("server", "embedded")
 
 
@@ -28,11 +34,14 @@ class SubscriberRecord:
     kind: Kind
     joined_ms: int
     process_start: int
+    namespace: int = 0
+    host: str = ""
 
 
 def put(txn: Txn, subscriber: int, record: SubscriberRecord) -> None:
-    packed = _RECORD.pack(record.pid, _KINDS.index(record.kind), record.joined_ms, record.process_start)
-    txn.put(_KEY.pack(databases.SUBSCRIBERS, subscriber), packed)
+    kind = _KINDS.index(record.kind)
+    packed = _RECORD.pack(record.pid, kind, record.joined_ms, record.process_start, record.namespace)
+    txn.put(_KEY.pack(databases.SUBSCRIBERS, subscriber), packed + record.host.encode())
 
 
 def get(txn: Txn, subscriber: int) -> SubscriberRecord | None:
@@ -55,5 +64,9 @@ def ids(txn: Txn) -> set[int]:
 
 
 def _unpack(value: bytes) -> SubscriberRecord:
-    pid, kind, joined_ms, process_start = _RECORD.unpack(value)
-    return SubscriberRecord(pid, _KINDS[kind], joined_ms, process_start)
+    if len(value) == _SHORT_RECORD.size:
+        pid, kind, joined_ms, process_start = _SHORT_RECORD.unpack(value)
+        return SubscriberRecord(pid, _KINDS[kind], joined_ms, process_start)
+    pid, kind, joined_ms, process_start, namespace = _RECORD.unpack_from(value)
+    host = value[_RECORD.size :].decode(errors="replace")
+    return SubscriberRecord(pid, _KINDS[kind], joined_ms, process_start, namespace, host)

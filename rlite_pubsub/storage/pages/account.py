@@ -83,7 +83,7 @@ class Account:
 
     def __init__(self, environment: Paged) -> None:
         self._environment = environment
-        self.watch = ReaderWatch(environment.handle.readers, environment.last_commit)
+        self.watch = ReaderWatch(environment.handle.readers, environment.last_commit, environment.handle.process_of)
 
     def sizes(self, most_records: int = MOST_RECORDS) -> Sizes:
         """Return the sizes as they are now. Raises StoreError."""
@@ -105,10 +105,9 @@ class Account:
         old = self.watch.old_ones(monotonic())
         for each in self.watch.untold(old):
             log.warning(
-                "%s: process %d (%s) has been reading for %.0f seconds, and keeps %d bytes from being reused",
+                "%s: %s has been reading for %.0f seconds, and keeps %d bytes from being reused",
                 self._environment.path,
-                each.reader.pid,
-                each.state,
+                each,
                 each.age_s,
                 self.held_by(each.reader),
             )

@@ -1,6 +1,6 @@
 """How long old readers have been there, for processes that come later, and have not seen them begin: in live.mdb.
 
-    key   \\0 "reader" file u8 pid u32 commit u64 thread (text)     value  since, ms u64
+    key   \\0 "reader" file u8 number u32 commit u64 thread (text)     value  since, ms u64
 
 A server that sees one writes it down, and removes it once it is gone. Readers that are not in LMDB's table are ignored.
 """
@@ -22,9 +22,9 @@ def all(txn: Txn, environment: Environment) -> dict[TableLine, int]:
     prefix = databases.OLD_READERS + _file(environment)
     found = {}
     for key, value in databases.items(txn, prefix):
-        _, pid, commit = _KEY.unpack_from(key, len(databases.OLD_READERS))
+        _, number, commit = _KEY.unpack_from(key, len(databases.OLD_READERS))
         thread = key[len(databases.OLD_READERS) + _KEY.size :].decode()
-        found[TableLine(pid, thread, commit)] = _TIME.unpack(value)[0]
+        found[TableLine(number, thread, commit)] = _TIME.unpack(value)[0]
     return found
 
 
@@ -32,7 +32,7 @@ def put(txn: Txn, environment: Environment, readers: dict[TableLine, int]) -> No
     """Replace the old readers of a file."""
     databases.delete_all(txn, databases.OLD_READERS + _file(environment))
     for reader, since_ms in readers.items():
-        place = _KEY.pack(_file(environment), reader.pid, reader.transaction) + reader.thread.encode()
+        place = _KEY.pack(_file(environment), reader.number, reader.transaction) + reader.thread.encode()
         txn.put(databases.OLD_READERS + place, _TIME.pack(since_ms))
 
 

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from rlite_pubsub.storage.locks.reader_number import pid_in
+
 OLD_SECONDS = 10.0
 """The seconds after which a reader is old: it is reported and logged."""
 _INACTIVE = "-"
@@ -34,9 +36,15 @@ _STATES = {
 class TableLine(NamedTuple):
     """One line of LMDB's table."""
 
-    pid: int
+    number: int
+    """Of the process; locks/reader_number.py."""
     thread: str
     transaction: int
+
+    @property
+    def pid(self) -> int:
+        """The process's id in its own pid namespace."""
+        return pid_in(self.number)
 
 
 class OldReader(NamedTuple):
@@ -45,11 +53,21 @@ class OldReader(NamedTuple):
     reader: TableLine
     age_s: float
     """How long it has been seen, at least."""
+    process: int
+    """Its process's id here; 0 if that cannot be seen from here, -1 if it has ended."""
+
+    @property
+    def pid(self) -> int:
+        """Its process's id, for people: here, or else in its own pid namespace."""
+        return self.process if self.process > 0 else self.reader.pid
 
     @property
     def state(self) -> str:
         """The state of its process, as the system reports it."""
-        return state_of(self.reader.pid)
+        return state_of(self.process)
+
+    def __str__(self) -> str:
+        return name_of(self.reader.number, self.process)
 
 
 def table(text: str) -> list[TableLine]:
@@ -67,8 +85,18 @@ def oldest(text: str) -> int | None:
     return min((reader.transaction for reader in table(text)), default=None)
 
 
+def name_of(number: int, process: int) -> str:
+    """Return how a reader is called, by its number and its process's id here (0: it cannot be seen; -1: it has
+    ended)."""
+    if process:
+        return f"process {process if process > 0 else pid_in(number)} ({state_of(process)})"
+    return f"process {pid_in(number)} in another pid namespace, such as another container,"
+
+
 def state_of(pid: int) -> str:
-    """Return what a process is doing; unknown if it cannot be seen (in another container)."""
+    """Return what a process is doing, by its id here: 0 if it cannot be seen, -1 if it has ended."""
+    if pid <= 0:
+        return "dead" if pid else "in another pid namespace"
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -79,9 +107,12 @@ def state_of(pid: int) -> str:
 class ReaderWatch:
     """Watches the readers of one environment, for one process."""
 
-    def __init__(self, text: Callable[[], str], last_commit: Callable[[], int]) -> None:
-        """`text` returns LMDB's table as it is now."""
+    def __init__(
+        self, text: Callable[[], str], last_commit: Callable[[], int], process_of: Callable[[int], int]
+    ) -> None:
+        """`text` returns LMDB's table as it is now, `process_of` a process's id here by its number."""
         self._text = text
+        self._process_of = process_of
         self._last_commit = last_commit
         self._since: dict[TableLine, float] = {}
         self._told: set[TableLine] = set()
@@ -98,8 +129,9 @@ class ReaderWatch:
         behind = [reader for reader in table(self._text()) if reader.transaction < last_commit]
         self._since = {reader: min(since.get(reader, now), now) for reader in behind}
         self._told &= self._since.keys()
-        ages = [OldReader(reader, now - seen) for reader, seen in self._since.items()]
-        return sorted((old for old in ages if old.age_s >= OLD_SECONDS), key=lambda old: -old.age_s)
+        ages = {reader: age_s for reader, seen in self._since.items() if (age_s := now - seen) >= OLD_SECONDS}
+        old = [OldReader(reader, age_s, self._process_of(reader.number)) for reader, age_s in ages.items()]
+        return sorted(old, key=lambda old: -old.age_s)
 
     def untold(self, old: list[OldReader]) -> list[OldReader]:
         """Return those of them that were not reported before."""
