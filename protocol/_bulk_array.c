@@ -33,7 +33,7 @@ static PyObject *bulk_array(PyObject *unused, PyObject *const *args, Py_ssize_t 
     /* (a list or tuple, what stands before its elements: None is an array's header) -> None if they aren't all bytes */
     if (count != 2 || !(PyList_Check(args[0]) || PyTuple_Check(args[0])) ||
         !(args[1] == Py_None || PyBytes_Check(args[1]))) {
-        PyErr_SetString(PyExc_TypeError, "a list or tuple, and a header or None");
+        PyErr_SetString(PyExc_TypeError, "bulk_array() takes a list or tuple, and bytes or None");
         return NULL;
     }
     Py_ssize_t length = PySequence_Fast_GET_SIZE(args[0]);

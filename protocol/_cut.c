@@ -60,7 +60,7 @@ static PyObject *cut(PyObject *unused, PyObject *const *args, Py_ssize_t count)
 {
     /* (what has arrived, a list to which requests are added, at most so many of them) -> where the last of them ends */
     if (count != 3 || !PyBytes_Check(args[0]) || !PyList_Check(args[1]) || !PyLong_Check(args[2])) {
-        PyErr_SetString(PyExc_TypeError, "bytes, a list and a number");
+        PyErr_SetString(PyExc_TypeError, "cut() takes bytes, a list and an int");
         return NULL;
     }
     const unsigned char *bytes = (const unsigned char *)PyBytes_AS_STRING(args[0]);

@@ -17,6 +17,7 @@
 #define READ_BYTES (16 * 1024)          /* of one socket in one look; wires.py has the same */
 #define ALL_READ_BYTES (1024 * 1024)    /* in one look: what else has come is read where it is executed */
 #define MOST_EVENTS 1024
+#define MOST_DESCRIPTORS (1 << 28)      /* beyond any limit that Linux knows */
 #define READ (-1)                       /* what has been read counts as one descriptor that is ready */
 #define LONG_WRITE_BYTES (64 * 1024)    /* worth giving the lock away for */
 
@@ -26,6 +27,9 @@ typedef struct {
     int readers_room;
     PyObject **readers; /* by descriptor: what is called with what has been read, or NULL */
     PyObject *read;     /* by the last look: (reader, what was read) */
+    int is_polling;
+    struct epoll_event events[MOST_EVENTS]; /* while it looks; not on the stack of a thread, which may be small */
+    char buffer[READ_BYTES];
 } Poller;
 
 static PyObject *poller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -33,8 +37,7 @@ static PyObject *poller_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     Poller *self = (Poller *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
-    self->readers = NULL;
-    self->readers_room = 0;
+    self->epoll = -1;
     self->read = PyList_New(0);
     if (self->read == NULL) {
         Py_DECREF(self);
@@ -113,8 +116,12 @@ static PyObject *poller_read_along(Poller *self, PyObject *args)
     PyObject *reader, *before;
     if (!PyArg_ParseTuple(args, "iO", &fd, &reader))
         return NULL;
-    if (fd < 0) {
-        PyErr_SetString(PyExc_ValueError, "a descriptor is not negative");
+    if (fd < 0 || fd > MOST_DESCRIPTORS) {
+        PyErr_Format(PyExc_ValueError, "%d is no file descriptor", fd);
+        return NULL;
+    }
+    if (self->read == NULL) { /* it would be kept for nobody */
+        PyErr_SetString(PyExc_ValueError, "read_along() of a closed poller");
         return NULL;
     }
     if (reader == Py_None)
@@ -161,32 +168,16 @@ static int add_ready(PyObject *list, long fd, unsigned long events)
     return failed ? -1 : 0;
 }
 
-static PyObject *poller_poll(Poller *self, PyObject *const *args, Py_ssize_t nargs)
+static PyObject *poller_ready(Poller *self, int timeout_ms, int most)
 {
-    static struct epoll_event events[MOST_EVENTS]; /* one thread has a loop */
-    static char buffer[READ_BYTES];
-    int timeout_ms = -1, count, has_read = 0;
+    struct epoll_event *events = self->events;
+    int count, has_read = 0;
     Py_ssize_t all_read = 0;
-    if (nargs < 1) {
-        PyErr_SetString(PyExc_TypeError, "how long?");
-        return NULL;
-    }
-    if (args[0] != Py_None) {
-        double seconds = PyFloat_AsDouble(args[0]);
-        if (seconds == -1.0 && PyErr_Occurred())
-            return NULL;
-        double ms = ceil(seconds * 1e3);
-        timeout_ms = ms <= 0 ? 0 : ms >= 2e9 ? 2000000000 : (int)ms;
-    }
-    if (self->read == NULL) {
-        errno = EBADF;
-        return PyErr_SetFromErrno(PyExc_OSError);
-    }
     if (timeout_ms == 0)
-        count = epoll_wait(self->epoll, events, MOST_EVENTS, 0);
+        count = epoll_wait(self->epoll, events, most, 0);
     else {
         Py_BEGIN_ALLOW_THREADS
-        count = epoll_wait(self->epoll, events, MOST_EVENTS, timeout_ms);
+        count = epoll_wait(self->epoll, events, most, timeout_ms);
         Py_END_ALLOW_THREADS
     }
     if (count < 0) {
@@ -203,12 +194,18 @@ static PyObject *poller_poll(Poller *self, PyObject *const *args, Py_ssize_t nar
         int fd = events[at].data.fd;
         PyObject *reader = fd < self->readers_room ? self->readers[fd] : NULL;
         if (reader != NULL && events[at].events == EPOLLIN && all_read < ALL_READ_BYTES) {
-            ssize_t size = read(fd, buffer, READ_BYTES);
+            ssize_t size = read(fd, self->buffer, READ_BYTES);
             if (size < 0 && (errno == EAGAIN || errno == EINTR))
                 continue;
-            /* A failure is reported once: a later read must not take it for an orderly end. */
-            PyObject *data = size < 0 ? Py_NewRef(Py_None) : PyBytes_FromStringAndSize(buffer, size);
-            if (add_pair(self->read, reader, data) < 0)
+            /* A failure is reported once: a later read must not take it for an orderly end. To make a tuple may collect
+               garbage, whose end may take what was read, or close this poller. */
+            PyObject *data = size < 0 ? Py_NewRef(Py_None) : PyBytes_FromStringAndSize(self->buffer, size);
+            PyObject *list = Py_NewRef(self->read);
+            Py_INCREF(reader);
+            int failed = add_pair(list, reader, data);
+            Py_DECREF(reader);
+            Py_DECREF(list);
+            if (failed < 0)
                 goto failed;
             all_read += size;
             if (!has_read && add_ready(ready, READ, EPOLLIN) < 0)
@@ -224,13 +221,55 @@ failed:
     return NULL;
 }
 
+static PyObject *poller_poll(Poller *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    int timeout_ms = -1, most = MOST_EVENTS;
+    if (nargs < 1 || nargs > 2) {
+        PyErr_Format(PyExc_TypeError, "poll() takes 1 or 2 arguments (%zd given)", nargs);
+        return NULL;
+    }
+    if (args[0] != Py_None) {
+        double seconds = PyFloat_AsDouble(args[0]);
+        if (seconds == -1.0 && PyErr_Occurred())
+            return NULL;
+        if (isnan(seconds)) {
+            PyErr_SetString(PyExc_ValueError, "poll() takes a timeout in seconds, not nan");
+            return NULL;
+        }
+        double ms = ceil(seconds * 1e3);
+        timeout_ms = ms <= 0 ? 0 : ms >= 2e9 ? 2000000000 : (int)ms;
+    }
+    if (nargs == 2) {
+        long wanted = PyLong_AsLong(args[1]);
+        if (wanted == -1 && PyErr_Occurred())
+            return NULL;
+        if (wanted < 1) {
+            PyErr_SetString(PyExc_ValueError, "poll() takes a number of events above zero");
+            return NULL;
+        }
+        most = wanted < MOST_EVENTS ? (int)wanted : MOST_EVENTS;
+    }
+    if (self->read == NULL) {
+        errno = EBADF;
+        return PyErr_SetFromErrno(PyExc_OSError);
+    }
+    if (self->is_polling) { /* both would write to the same events */
+        PyErr_SetString(PyExc_RuntimeError, "poll() of a poller that another thread polls");
+        return NULL;
+    }
+    self->is_polling = 1;
+    PyObject *ready = poller_ready(self, timeout_ms, most);
+    self->is_polling = 0;
+    return ready;
+}
+
 static PyObject *poller_take(Poller *self, PyObject *nothing)
 {
-    PyObject *read = self->read, *empty = PyList_New(0);
-    if (empty == NULL)
-        return NULL;
+    PyObject *empty = PyList_New(0), *read = self->read;
+    if (empty == NULL || read == NULL) /* it is closed, and stays so */
+        return empty;
     self->read = empty;
-    return read != NULL ? read : PyList_New(0);
+    return read;
 }
 
 static PyObject *poller_fileno(Poller *self, PyObject *nothing)
@@ -283,12 +322,17 @@ static PyObject *sender_call(PyObject *callable, PyObject *const *args, size_t n
     Py_buffer data;
     ssize_t sent;
     if (PyVectorcall_NARGS(nargs) != 1 || names != NULL) {
-        PyErr_SetString(PyExc_TypeError, "send what?");
+        PyErr_Format(PyExc_TypeError, "send() takes 1 positional argument (%zd given)",
+                     PyVectorcall_NARGS(nargs) + (names != NULL ? PyTuple_GET_SIZE(names) : 0));
         return NULL;
     }
     if (PyBytes_CheckExact(args[0]) && PyBytes_GET_SIZE(args[0]) < LONG_WRITE_BYTES)
         sent = write(fd, PyBytes_AS_STRING(args[0]), PyBytes_GET_SIZE(args[0]));
     else {
+        if (!PyObject_CheckBuffer(args[0])) {
+            PyErr_Format(PyExc_TypeError, "send() takes a bytes-like object, not '%.100s'", Py_TYPE(args[0])->tp_name);
+            return NULL;
+        }
         if (PyObject_GetBuffer(args[0], &data, PyBUF_SIMPLE) < 0)
             return NULL;
         Py_BEGIN_ALLOW_THREADS

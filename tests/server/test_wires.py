@@ -6,13 +6,15 @@ import os
 import select
 import signal
 import socket
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from c_module import compiled
+from c_module import Rude, collecting_garbage, compiled
 from patience import until
 from peer import Peer, request
 from server_process import Serve, ServerProcess
@@ -269,3 +271,101 @@ def test_who_was_read_when_a_script_began_hears_that_it_is_busy(
         assert runner.reply() == b"v"
         assert runner.replies(more) == [b"x" * 1000] * more
         assert runner.do("GET", "k") == b"v"
+
+
+POLLS = 4000
+
+
+def test_each_of_two_pollers_in_two_threads_sees_its_own_descriptors_only(c: Any) -> None:
+    """Where both write to one array, the one that waits for Python's lock with what it has found finds the other's."""
+    stray: list[int] = []
+
+    def look(poller: Any, own: set[int]) -> None:
+        for _ in range(POLLS):
+            stray.extend(fd for fd, _ in poller.poll(1.0, MAX_EVENTS) if fd not in own)
+
+    pollers, threads, ends = [], [], []
+    for _ in range(2):
+        poller, own = c.Poller(), set()
+        for _ in range(8):
+            readable, writable = os.pipe()
+            os.write(writable, b"x")
+            poller.register(readable, READABLE)
+            own.add(readable)
+            ends += [readable, writable]
+        pollers.append(poller)
+        threads.append(threading.Thread(target=look, args=(poller, own)))
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+        for poller in pollers:
+            poller.close()
+        for end in ends:
+            os.close(end)
+    assert stray == []
+
+
+def test_a_poller_is_polled_by_one_thread_at_a_time(wires: Wires) -> None:
+    ours, theirs = wires.pair(reads=False)
+    thread = threading.Thread(target=wires.poller.poll, args=(None, MAX_EVENTS))
+    thread.start()
+
+    def is_refused() -> bool:
+        try:
+            wires.poller.poll(0, MAX_EVENTS)
+        except RuntimeError as error:
+            assert str(error) == "poll() of a poller that another thread polls"
+            return True
+        return False
+
+    until(is_refused, "the refusal")
+    theirs.sendall(b"x")
+    thread.join()
+    wires.poll()
+    assert wires.ready == [(ours.fileno(), READABLE)]
+
+
+def test_no_more_is_ready_than_was_asked_for(any_wires: Wires) -> None:
+    for _ in range(3):
+        any_wires.pair(reads=False)[1].sendall(b"x")
+    assert len(any_wires.poller.poll(None, 2)) <= 2
+    until(lambda: len(any_wires.poller.poll(None, 3)) == 3, "all three")
+
+
+@pytest.mark.parametrize("act", ["take", "close"])
+def test_garbage_that_is_collected_while_it_looks_may_use_it(c: Any, act: str) -> None:
+    for behind in range(1, 20):
+        wires = Wires(c.Poller())
+        for _ in range(10):
+            wires.pair()[1].sendall(b"hello")
+        with collecting_garbage(behind):
+            Rude(getattr(wires.poller, act))
+            wires.poller.poll(None, MAX_EVENTS)
+        wires.close()
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "text"),
+    [
+        (lambda c: c.Sender(1)("text"), TypeError, "send() takes a bytes-like object, not 'str'"),
+        (lambda c: c.Sender(1)(), TypeError, "send() takes 1 positional argument (0 given)"),
+        (lambda c: c.Sender(1)(b"x", x=1), TypeError, "send() takes 1 positional argument (2 given)"),
+        (lambda c: c.Poller().poll(), TypeError, "poll() takes 1 or 2 arguments (0 given)"),
+        (lambda c: c.Poller().poll(float("nan")), ValueError, "poll() takes a timeout in seconds, not nan"),
+        (lambda c: c.Poller().poll(0, 0), ValueError, "poll() takes a number of events above zero"),
+        (lambda c: c.Poller().read_along(-1, print), ValueError, "-1 is no file descriptor"),
+        (lambda c: c.Poller().read_along(2**31 - 1, print), ValueError, "2147483647 is no file descriptor"),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_said(
+    c: Any, use: Callable[[Any], object], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error) as caught:
+        use(c)
+    assert str(caught.value) == text

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from c_module import compiled
+from c_module import Rude, collecting_garbage, compiled
 
 from rlite_pubsub.storage.keys import fields, key_bytes, key_records, ranks, scores, words
 
@@ -155,6 +155,20 @@ def test_rows_are_put_in_order_as_python_would(made: Any) -> None:
         assert kept == sorted((key, value) for key, value in before if value is not None)
         assert gone == sorted(key for key, value in before if value is None)
         assert list(rows.items()) == before
+
+
+def test_rows_that_garbage_changes_meanwhile_are_refused_by_c() -> None:
+    c = compiled(Path(key_bytes.__file__).with_name("_key_bytes.c"))
+    said = set()
+    for behind in range(1, 40):
+        rows = {b"%d" % number: b"value of %d" % number for number in range(100)}
+        with collecting_garbage(behind):
+            Rude(rows.clear)
+            try:
+                c.rows_in_order(rows)
+            except RuntimeError as error:
+                said.add(str(error))
+    assert said == {"the rows have changed meanwhile"}
 
 
 def test_a_place_among_keys_is_left_or_right_of_equal_ones(made: Any) -> None:

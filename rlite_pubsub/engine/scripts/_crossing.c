@@ -473,7 +473,8 @@ static int run_protected(lua_State *state)
     enum { GLOBALS = 1, KEYS, ARGV, NOTHING, HANDLER };
     Run *run = lua.touserdata(state, 1);
     Crossing *self = run->self;
-    lua.checkstack(state, 3 * MOST_NESTED + 40);
+    if (!lua.checkstack(state, 3 * MOST_NESTED + 40))
+        return raise_text(state, "ERR not enough memory");
     if (self->is_disturbed) {
         lua.rawgeti(state, REGISTRY, self->reset);
         lua.call(state, 0, 0);
@@ -545,7 +546,7 @@ static PyObject *crossing_run(Crossing *self, PyObject *const *args, Py_ssize_t 
 {
     /* (what is called, the protocol of the reply, the request, of which so many words behind the third are keys) */
     if (count != 4 || Py_TYPE(args[0]) != &CallableType || !PyList_CheckExact(args[2])) {
-        PyErr_SetString(PyExc_TypeError, "what is to be run?");
+        PyErr_SetString(PyExc_TypeError, "a callable of this crossing, a protocol, a list of words and a number of keys are needed");
         return NULL;
     }
     long protocol = PyLong_AsLong(args[1]), keys = PyLong_AsLong(args[3]);
@@ -730,7 +731,8 @@ static int unpacked(lua_State *state)
     if (size > MOST_PACKED)
         return 0;
     Packed packed = {(const unsigned char *)text, (const unsigned char *)text + size};
-    lua.checkstack(state, 3 * MOST_NESTED + 10);
+    if (!lua.checkstack(state, 3 * MOST_NESTED + 10))
+        return 0;
     lua.pushboolean(state, 1);
     return push_unpacked(state, &packed, 0) && packed.at == packed.end ? 2 : 0;
 }

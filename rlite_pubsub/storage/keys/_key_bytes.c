@@ -106,7 +106,7 @@ static void compress(uint64_t *state, const uint8_t *block, uint64_t passed, int
 static PyObject *digest(PyObject *unused, PyObject *name)
 {
     if (!PyBytes_Check(name)) {
-        PyErr_SetString(PyExc_TypeError, "a digest is of bytes");
+        PyErr_SetString(PyExc_TypeError, "digest() takes bytes");
         return NULL;
     }
     const uint8_t *bytes = (const uint8_t *)PyBytes_AS_STRING(name);
@@ -143,7 +143,7 @@ static PyObject *behind_score(uint64_t bits, PyObject *member)
 static int has_score(PyObject *const *args, Py_ssize_t count, double *score)
 {
     if (count != 2 || !PyFloat_Check(args[0]) || !PyBytes_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "a score and a member are a float and bytes");
+        PyErr_SetString(PyExc_TypeError, "a score is a float, and a member is bytes");
         return 0;
     }
     *score = PyFloat_AS_DOUBLE(args[0]);
@@ -175,11 +175,16 @@ static PyObject *scored(PyObject *unused, PyObject *const *args, Py_ssize_t coun
 static PyObject *members_of(PyObject *unused, PyObject *places)
 {
     if (!PyList_Check(places)) {
-        PyErr_SetString(PyExc_TypeError, "members of what?");
+        PyErr_Format(PyExc_TypeError, "members_of() takes a list, not '%.100s'", Py_TYPE(places)->tp_name);
         return NULL;
     }
     Py_ssize_t count = PyList_GET_SIZE(places);
     PyObject *made = PyList_New(count);
+    if (made != NULL && PyList_GET_SIZE(places) != count) { /* to make a list may collect garbage */
+        Py_DECREF(made);
+        PyErr_SetString(PyExc_RuntimeError, "the list of places has changed meanwhile");
+        return NULL;
+    }
     for (Py_ssize_t at = 0; made != NULL && at < count; at++) {
         PyObject *place = PyList_GET_ITEM(places, at), *member = NULL;
         Py_ssize_t size = PyBytes_Check(place) ? PyBytes_GET_SIZE(place) : 0;
@@ -387,7 +392,7 @@ static int compared(PyObject *left, PyObject *right)
 static Py_ssize_t place_in(PyObject *const *args, Py_ssize_t count, int is_right)
 {
     if (count != 2 || !PyList_Check(args[0]) || !PyBytes_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "where in what?");
+        PyErr_SetString(PyExc_TypeError, "a list and bytes are needed");
         return -1;
     }
     Py_ssize_t low = 0, high = PyList_GET_SIZE(args[0]);
@@ -395,7 +400,7 @@ static Py_ssize_t place_in(PyObject *const *args, Py_ssize_t count, int is_right
         Py_ssize_t middle = (low + high) / 2;
         PyObject *each = PyList_GET_ITEM(args[0], middle);
         if (!PyBytes_Check(each)) {
-            PyErr_SetString(PyExc_TypeError, "all are bytes");
+            PyErr_SetString(PyExc_TypeError, "each element of the list is bytes");
             return -1;
         }
         if (compared(each, args[1]) < is_right)
@@ -455,9 +460,11 @@ static PyObject *rows_in_order(PyObject *unused, PyObject *rows)
         return NULL;
     }
     PyObject *kept = PyList_New(0), *gone = PyList_New(0), *key, *value;
-    Py_ssize_t at = 0;
+    Py_ssize_t at = 0, size = PyDict_GET_SIZE(rows);
     int failed = kept == NULL || gone == NULL;
     while (!failed && PyDict_Next(rows, &at, &key, &value)) {
+        Py_INCREF(key); /* to make a row may collect garbage, whose end may change the rows */
+        Py_INCREF(value);
         if (!PyBytes_Check(key) || (value != Py_None && !PyBytes_Check(value))) {
             PyErr_SetString(PyExc_TypeError, "keys and values of rows are bytes");
             failed = 1;
@@ -467,6 +474,12 @@ static PyObject *rows_in_order(PyObject *unused, PyObject *rows)
             PyObject *row = PyTuple_Pack(2, key, value);
             failed = row == NULL || PyList_Append(kept, row) < 0;
             Py_XDECREF(row);
+        }
+        Py_DECREF(key);
+        Py_DECREF(value);
+        if (!failed && PyDict_GET_SIZE(rows) != size) {
+            PyErr_SetString(PyExc_RuntimeError, "the rows have changed meanwhile");
+            failed = 1;
         }
     }
     PyObject *made = NULL;
