@@ -348,6 +348,25 @@ def highest(one: bytearray, other: bytearray) -> bytearray:
 _TOPS: Final = int.from_bytes(b"\x80" * REGISTERS, "little")
 
 
+def raised(held: bytearray, hll: bytearray) -> bytearray:
+    """Return the higher of each register and that of a HyperLogLog; `held` may be changed. Raises Corrupted."""
+    if hll[_ENCODING_AT] == DENSE:
+        return highest(held, registers(hll))
+    at = 0
+    for value, length, _ in runs(hll):
+        end = at + length
+        if end > REGISTERS:
+            raise Corrupted
+        if value:
+            for index in range(at, end):
+                if held[index] < value:
+                    held[index] = value
+        at = end
+    if at != REGISTERS:
+        raise Corrupted
+    return held
+
+
 def count(held: bytearray) -> int:
     """Estimate how many different elements led to these registers, with Ertl's method, arXiv:1702.01284. Registers that
     no elements can lead to may count more than 63 bits hold: that is the lowest number of 64 bits, as C rounds it."""

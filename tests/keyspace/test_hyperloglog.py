@@ -19,3 +19,32 @@ def test_a_value_that_claims_more_registers_than_there_are_is_refused_before_the
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("elements", [0, 1, 100, 1500, 20_000])
+def test_what_two_have_counted_together_is_the_higher_of_each_register(elements: int) -> None:
+    one, other = counted(range(500)), counted(range(400, 400 + elements))
+    both = hyperloglog.highest(hyperloglog.registers(one), hyperloglog.registers(other))
+    assert hyperloglog.raised(hyperloglog.registers(one), other) == both
+    assert hyperloglog.raised(bytearray(hyperloglog.REGISTERS), other) == hyperloglog.registers(other)
+
+
+def counted(numbers: range) -> bytearray:
+    hll, places = hyperloglog.new(), hyperloglog.Places()
+    for number in numbers:
+        hyperloglog.add(hll, b"%d" % number, 3000, places)
+    return hll
+
+
+@pytest.mark.parametrize("runs", [b"", b"\x7f\xfe", b"\x7f\xff\x80", b"\x7f\xff\x00", b"\x7f", b"\x80" * 20_000])
+def test_a_sparse_one_that_has_not_every_register_once_is_damaged(runs: bytes) -> None:
+    hll = hyperloglog.opened(bytes(hyperloglog.new()[: hyperloglog.HEAD_BYTES]) + runs)
+    for read in (hyperloglog.registers, lambda hll: hyperloglog.raised(bytearray(hyperloglog.REGISTERS), hll)):
+        with pytest.raises(hyperloglog.Corrupted):
+            read(hll)
+
+
+def test_a_small_one_is_merged_without_a_look_at_every_register(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PFMERGE and PFCOUNT of 50,000 keys with one element each took 2.5 s, Redis 5 ms."""
+    monkeypatch.setattr(hyperloglog, "registers", None)
+    assert sum(hyperloglog.raised(bytearray(hyperloglog.REGISTERS), counted(range(1)))) > 0

@@ -242,7 +242,10 @@ def _union(session: CommandSession, keys: list[bytes]) -> tuple[bytearray, bool]
         hll = _opened(find_text(session, key))
         if hll is not None:
             is_dense |= hyperloglog.encoding(hll) == DENSE
-            held = hyperloglog.highest(held, _registers(hll))
+            try:
+                held = hyperloglog.raised(held, hll)
+            except Corrupted:
+                raise CommandError(_CORRUPTED) from None
     return held, is_dense
 
 
