@@ -21,6 +21,7 @@ class BoundedParser(_HiredisParser):
     """Its replies are within the limits; texts are not decoded."""
 
     limits = ReplyLimits()
+    _reader: Any  # said here for where redis-py's types are unknown: when a wheel is compiled
 
     def on_connect(self, connection: Any, **options: Any) -> None:
         super().on_connect(connection, **options)  # type: ignore[no-untyped-call]
@@ -35,6 +36,8 @@ class ShortParser(BoundedParser):
 
 class ShortAsyncParser(_AsyncHiredisParser):
     """Its replies are short."""
+
+    _reader: Any
 
     def on_connect(self, connection: Any) -> None:
         super().on_connect(connection)  # type: ignore[no-untyped-call]
