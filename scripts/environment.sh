@@ -211,30 +211,31 @@ install_compiled() {
     printf '%s\n' "$text" >"$2/.stamp.new" && mv "$2/.stamp.new" "$2/.stamp"
 }
 
-# The same for the tests: $1 is an environment that has the compiled package, and all else from $venv.
+# The same for the tests: $1 is an environment that has the compiled package, and all else from $venv. What keeps anything from
+# being compiled is allowed; that compiling fails is not.
 install_tested() {
     is_compiled_whole "$1" && return 0
     local text pip="$venv/bin/python -m pip --disable-pip-version-check --no-input"
     rm -rf "$1"
     "$venv/bin/python" -m venv --without-pip "$1" || return 1
     text="$(compiled_text "$1")"
-    $pip wheel --quiet --no-deps --wheel-dir "$1/wheel" "$root" </dev/null &&
-        $pip --python "$1/bin/python" install --quiet --no-deps "$1"/wheel/*.whl </dev/null || return 1
+    $pip wheel --verbose --no-deps --wheel-dir "$1/wheel" "$root" </dev/null >"$1/log" 2>&1 || { cat "$1/log"; return 1; }
+    $pip --python "$1/bin/python" install --quiet --no-deps "$1"/wheel/*.whl </dev/null || return 1
     "$1/bin/python" - "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" <<'EOF' || return 1
 import pathlib, sys, sysconfig
 pathlib.Path(sysconfig.get_path("purelib"), "shared.pth").write_text(sys.argv[1] + "\n")
 EOF
+    if [[ -z $(compiling_obstacle "$1/bin/python") ]] && ! has_compiled "$1"; then
+        grep -E ' error: |pure Python, because' "$1/log"
+        return 1
+    fi
     printf '%s\n' "$text" >"$1/.stamp"
 }
 
 # Whether the package in the environment $1 is compiled. Looked at from a folder where no sources are in the way.
 has_compiled() { (cd "$1" && bin/python -c 'import sys, rlite_pubsub.build as b; sys.exit(not b.is_compiled())'); }
 
-# It is compiled, or there is a reason why nothing can be.
-make_tested() {
-    alone "$venv/bin/python" install_tested "$1" || return 1
-    [[ -n $(compiling_obstacle "$1/bin/python") ]] || has_compiled "$1"
-}
+make_tested() { alone "$venv/bin/python" install_tested "$1"; }
 
 # After it $1 holds a package that is compiled and up to date; fails, with one line that says why, where that cannot be.
 make_compiled() {

@@ -100,6 +100,14 @@ def test_constants_of_what_is_compiled_are_final() -> None:
         assert set(plain) <= of_a_test, plain
 
 
+def test_what_is_compiled_can_be_typed_without_any_other_package() -> None:
+    """As mypyc does it. Where it complains, whoever installs gets pure Python, and one line that says so."""
+    files = [f"{name.replace('.', '/')}.py" for name in table()]
+    words = [sys.executable, "-m", "mypy", f"--cache-dir={os.devnull}", *runpy.run_path(str(SETUP))["_MYPY"], *files]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 MARK = "mypyc_attr(allow_interpreted_subclasses=True)"
 
 
