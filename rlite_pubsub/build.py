@@ -62,6 +62,7 @@ rlite_pubsub.engine.topics.trimming
 rlite_pubsub.engine.tracking.invalidation
 rlite_pubsub.engine.tracking.notifications
 rlite_pubsub.engine.turn
+rlite_pubsub.engine.waits.alarm
 rlite_pubsub.engine.waits.blocking
 rlite_pubsub.engine.waits.other_processes
 rlite_pubsub.engine.waits.pause

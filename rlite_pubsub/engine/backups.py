@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.settings.settings import Settings
-from rlite_pubsub.engine.waits.waiter import CallLater
+from rlite_pubsub.engine.waits.alarm import CallLater
 from rlite_pubsub.storage.commons import backup_state
 from rlite_pubsub.storage.commons.backup_state import BELL, BackupState, folder_of
 from rlite_pubsub.wakeups.doorbell import Ring, ring

@@ -56,13 +56,14 @@ from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
 from rlite_pubsub.engine.tracking.notifications import Notifications
 from rlite_pubsub.engine.tracking.watching import Watching
 from rlite_pubsub.engine.turn import end_turn
+from rlite_pubsub.engine.waits.alarm import CallLater
 from rlite_pubsub.engine.waits.blocking import Waiting
 from rlite_pubsub.engine.waits.cold_wait import ColdWaits
 from rlite_pubsub.engine.waits.consuming import Consuming
 from rlite_pubsub.engine.waits.idle_claims import IdleClaims
 from rlite_pubsub.engine.waits.pause import Pause
 from rlite_pubsub.engine.waits.replica_wait import ReplicaWaits
-from rlite_pubsub.engine.waits.waiter import CallFromThread, CallLater
+from rlite_pubsub.engine.waits.waiter import CallFromThread
 from rlite_pubsub.engine.waits.writer_wait import WriterWaits
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.followers import Followers, Key

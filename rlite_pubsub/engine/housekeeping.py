@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
     from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.engine.tracking.watching import Watching
-    from rlite_pubsub.engine.waits.waiter import CallLater
+    from rlite_pubsub.engine.waits.alarm import CallLater
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 log = logging.getLogger("rlite_pubsub")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlite_pubsub.engine.waits.waiter import CallLater
+    from rlite_pubsub.engine.waits.alarm import CallLater
 
 SLICE_S = 0.002
 """How long a slice takes if it begins on time: a request that comes meanwhile waits so long."""

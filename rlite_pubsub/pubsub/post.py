@@ -323,7 +323,7 @@ class Post:
         for subscriber in suspects:
             try:
                 if reap(self._store, subscriber):
-                    log.warning("Cleaned up after subscriber %016x, which is dead.", subscriber)
+                    log.info("Cleaned up after subscriber %016x, which is dead.", subscriber)
             except StoreError as failure:
                 log.warning("Can't clean up after subscriber %016x: %s", subscriber, failure)
         if self.full.is_emptying:

@@ -150,6 +150,7 @@ def test_whoever_has_come_and_gone_costs_those_who_publish_nothing(serve: Serve,
     for publisher in (program, rival):
         publisher.tell()
         assert publisher.hear() == "closed"
+        assert (publisher.end(), publisher.errors()) == (0, "")  # that somebody has died is no fault of a publisher
     subscribers.tell()
     assert subscribers.hear() == "all gone"
     server.end()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
     from rlite_pubsub.engine.replicas.outgoing import Outgoing
     from rlite_pubsub.engine.settings.settings import Settings
-    from rlite_pubsub.engine.waits.waiter import CallLater
+    from rlite_pubsub.engine.waits.alarm import CallLater
     from rlite_pubsub.storage.agenda import Agenda
     from rlite_pubsub.storage.environment import Environment, Txn
 

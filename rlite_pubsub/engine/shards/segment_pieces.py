@@ -24,7 +24,8 @@ from rlite_pubsub.storage.topics.chunks import Chunk, ChunkSlice
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
-    from rlite_pubsub.engine.waits.waiter import CallFromThread, CallLater
+    from rlite_pubsub.engine.waits.alarm import CallLater
+    from rlite_pubsub.engine.waits.waiter import CallFromThread
     from rlite_pubsub.storage.topics.entry_ids import Id
 
 log: Final = logging.getLogger("rlite_pubsub")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlite_pubsub.engine.waits.waiter import CallLater
+    from rlite_pubsub.engine.waits.alarm import CallLater
     from rlite_pubsub.pubsub.hub import Hub
 
 WINDOW_S = 2.0

@@ -24,7 +24,7 @@ from rlite_pubsub.storage.topics.topic_settings import Rule
 if TYPE_CHECKING:
     from rlite_pubsub.engine.settings.settings import Settings
     from rlite_pubsub.engine.tracking.notifications import Notifications
-    from rlite_pubsub.engine.waits.waiter import CallLater
+    from rlite_pubsub.engine.waits.alarm import CallLater
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.keyspace.part import Part
     from rlite_pubsub.pubsub.hub import Hub

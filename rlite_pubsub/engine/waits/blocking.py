@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.stats.slowlog import SlowLog
     from rlite_pubsub.engine.tracking.invalidation import TrackedKeys
     from rlite_pubsub.engine.tracking.notifications import Notifications
-    from rlite_pubsub.engine.waits.waiter import CallLater
+    from rlite_pubsub.engine.waits.alarm import CallLater
     from rlite_pubsub.engine.waits.writer_wait import WriterWaits
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.pubsub.hub import Hub

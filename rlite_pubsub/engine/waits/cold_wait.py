@@ -19,7 +19,7 @@ from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
-    from rlite_pubsub.engine.waits.waiter import CallLater
+    from rlite_pubsub.engine.waits.alarm import CallLater
     from rlite_pubsub.keyspace.topic.topic import Topic
 
 FETCHING: Final = Blocked()

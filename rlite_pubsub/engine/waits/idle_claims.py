@@ -9,16 +9,17 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from rlite_pubsub.engine.waits.alarm import Alarm
 from rlite_pubsub.groups.group import group_of
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreError
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
-    from rlite_pubsub.engine.waits.waiter import Blocked, CallLater
+    from rlite_pubsub.engine.waits.alarm import CallLater
+    from rlite_pubsub.engine.waits.waiter import Blocked
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 _LEAST_MS, _MOST_MS = 20, 3_600_000
@@ -48,12 +49,10 @@ class IdleClaims:
     def __init__(self, keyspace: Keyspace, stopwatch: Callable[[], float], call_later: CallLater) -> None:
         self._keyspace = keyspace
         self._stopwatch = stopwatch
-        self._call_later = call_later
         self._looks: list[_Look] = []  # a heap
         self._kept = 0  # its length when finished looks were last removed
         self._serials = itertools.count(1)
-        self._timer = 0  # the serial of the timer that counts; 0: there is none
-        self._timer_at = 0.0
+        self._alarm = Alarm(stopwatch, call_later, self._ring)
 
     def add(self, session: Client, keys: list[bytes], group: bytes, idle_ms: int) -> None:
         """Serve this blocked session as soon as an entry has been idle for this long."""
@@ -64,8 +63,7 @@ class IdleClaims:
             self._kept = len(self._looks)
         at = self._stopwatch() + self._in_ms(session.db, keys, group, idle_ms) / 1000
         heapq.heappush(self._looks, _Look(at, next(self._serials), session, session.blocked, keys, group, idle_ms))
-        if not self._timer or at < self._timer_at:
-            self._set_timer()
+        self._alarm.set(at)
 
     def _in_ms(self, database: int, keys: list[bytes], name: bytes, idle_ms: int) -> int:
         """Return the earliest time at which one of the groups has an entry idle for this long."""
@@ -81,14 +79,7 @@ class IdleClaims:
                 break
         return max(in_ms, _LEAST_MS)
 
-    def _set_timer(self) -> None:
-        self._timer, self._timer_at = next(self._serials), self._looks[0].at
-        self._call_later(max(self._timer_at - self._stopwatch(), 0.0), partial(self._on_timer, self._timer))
-
-    def _on_timer(self, serial: int) -> None:
-        if serial != self._timer:  # an earlier one has taken its place
-            return
-        self._timer = 0
+    def _ring(self) -> None:
         due = []
         while self._looks and (self._looks[0].is_over or self._looks[0].at <= self._stopwatch()):
             due.append(heapq.heappop(self._looks))
@@ -96,5 +87,5 @@ class IdleClaims:
             if session.blocked is waiter:
                 self._keyspace.news.show((session.db, key) for key in keys)
                 self.add(session, keys, group, idle_ms)
-        if self._looks and not self._timer:
-            self._set_timer()
+        if self._looks:
+            self._alarm.set(self._looks[0].at)

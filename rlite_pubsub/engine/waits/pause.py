@@ -19,16 +19,14 @@ from typing import TYPE_CHECKING, Final
 from rlite_pubsub.engine.client import Client
 from rlite_pubsub.engine.scripts.cache import NO_WRITES, Flags
 from rlite_pubsub.engine.table import Command
-from rlite_pubsub.engine.waits.waiter import Blocked, CallLater
+from rlite_pubsub.engine.waits.alarm import Alarm, CallLater
+from rlite_pubsub.engine.waits.waiter import Blocked
 
 if TYPE_CHECKING:
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
 PAUSED: Final = Blocked()
 """What a held session is blocked by. CLIENT UNBLOCK leaves it alone, as later versions of Redis do: 7.0.15 crashes."""
-
-MAX_TIMER_SECONDS: Final = 3600.0
-"""A later end is left to the cron, which asks every time."""
 
 _MAY_WRITE: Final = frozenset(("write", "may_replicate"))
 _SCRIPTING: Final = "scripting"
@@ -67,7 +65,7 @@ class Pause:
         self.deadline = 0.0  # by the stopwatch
         self._held: dict[Client, None] = {}  # oldest first
         self._released: dict[Client, None] = {}  # to be resumed at the next opportunity
-        self._timer_set = False
+        self._alarm = Alarm(stopwatch, call_later, self._ring)
 
     def begin(self, deadline: float, scope: Scope) -> None:
         """Pause, or extend a pause. A deadline in the past neither begins nor ends anything."""
@@ -80,7 +78,7 @@ class Pause:
             self._keyspace.times.hold("paused")
         else:
             self.scope, self.deadline = max(self.scope, scope), max(self.deadline, deadline)
-        self._set_timer()
+        self._alarm.set(self.deadline)
 
     def end(self) -> None:
         """Release every held session."""
@@ -90,7 +88,6 @@ class Pause:
         self.deadline = 0.0
         self._look_out()
         self._keyspace.times.go_on("paused")
-        self._timer_set = False
         held, self._held = self._held, {}
         self._released.update(held)
         if held:
@@ -117,17 +114,10 @@ class Pause:
         self._held.pop(session, None)
         self._released.pop(session, None)
 
-    def _set_timer(self) -> None:
-        if not self._timer_set:
-            self._timer_set = True
-            seconds = self.deadline - self._stopwatch()
-            self._call_later(min(max(seconds, 0.0), MAX_TIMER_SECONDS), self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer_set = False
+    def _ring(self) -> None:
         self.expire(self._stopwatch())
         if self.scope is not None:  # the end was put off, or the two clocks differ
-            self._set_timer()
+            self._alarm.set(self.deadline)
 
     def _resume(self) -> None:
         while self._released:

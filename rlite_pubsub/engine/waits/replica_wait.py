@@ -18,7 +18,7 @@ from rlite_pubsub.storage.errors import StoreError
 if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
     from rlite_pubsub.engine.replicas.replicas import Replicas
-    from rlite_pubsub.engine.waits.waiter import CallLater
+    from rlite_pubsub.engine.waits.alarm import CallLater
 
 log: Final = logging.getLogger("rlite_pubsub")
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Hashable
-from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from mypy_extensions import mypyc_attr
 
+from rlite_pubsub.engine.waits.alarm import Alarm, CallLater
 from rlite_pubsub.keyspace.news import Key
 from rlite_pubsub.protocol.replies import Error, Reply
 
@@ -25,12 +25,8 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.table import Command
 
 
-CallLater: TypeAlias = Callable[[float, Callable[[], None]], object]
-"""Schedules a call in this many seconds, in a turn of its own, with or without an event loop."""
 CallFromThread: TypeAlias = Callable[[Callable[[], None]], None]
 """Schedules a call soon, in a turn of its own. Any thread may use it."""
-MAX_TIMER_SECONDS: Final = 3600.0
-"""A later end is looked at again then."""
 _FEW: Final = 64
 
 
@@ -44,16 +40,14 @@ class Timed(Protocol):
 
 
 class WaitEnds:
-    """The timeouts of waits: a heap, and one timer for the first of them."""
+    """The timeouts of waits: a heap, and an alarm for the first of them."""
 
     def __init__(self, stopwatch: Callable[[], float], call_later: CallLater) -> None:
         self._stopwatch = stopwatch
-        self._call_later = call_later
         self._heap: list[tuple[float, int, Timed]] = []
         self._serials = itertools.count()
         self._counting = 0  # those in the heap that still last
-        self._timer = 0  # the serial of the timer that counts; others were overtaken by an earlier one
-        self._timer_at: float | None = None
+        self._alarm = Alarm(stopwatch, call_later, self._ring)
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -66,8 +60,9 @@ class WaitEnds:
             heapq.heapify(heap)
         self._counting += 1
         heapq.heappush(heap, (time, next(self._serials), timed))
-        if self._timer_at is None or time < self._timer_at:
-            self._set_timer()
+        alarm = self._alarm
+        if alarm.at is None or time < alarm.at:
+            alarm.set(time)
 
     def drop(self) -> None:
         """Note that one of those added is over."""
@@ -81,20 +76,10 @@ class WaitEnds:
             if not timed.is_over:
                 timed.time_out()
 
-    def _set_timer(self) -> None:
-        now = self._stopwatch()
-        seconds = min(max(self._heap[0][0] - now, 0.0), MAX_TIMER_SECONDS)
-        self._timer += 1
-        self._timer_at = now + seconds
-        on_timer: Callable[[], None] = partial(self._on_timer, self._timer)
-        self._call_later(seconds, on_timer)
-
-    def _on_timer(self, number: int) -> None:
+    def _ring(self) -> None:
         self.expire(self._stopwatch())
-        if number == self._timer:
-            self._timer_at = None
-            if self._heap:  # later ones, or the loop's clock is ahead of it
-                self._set_timer()
+        if self._heap:  # later ones, or the loop's clock is ahead of it
+            self._alarm.set(self._heap[0][0])
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

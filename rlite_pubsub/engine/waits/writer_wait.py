@@ -19,7 +19,7 @@ from rlite_pubsub.engine.waits.waiter import Blocked
 
 if TYPE_CHECKING:
     from rlite_pubsub.engine.client import Client
-    from rlite_pubsub.engine.waits.waiter import CallLater
+    from rlite_pubsub.engine.waits.alarm import CallLater
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.keyspace.news import Key
     from rlite_pubsub.pubsub.hub import Hub
