@@ -8,6 +8,7 @@ servers, programs and tools agree without being told.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -37,6 +38,16 @@ def opened(path: Path | str, flags: int) -> int:
         except BaseException:
             os.close(descriptor)
             raise
+    return descriptor
+
+
+def opened_to_read(path: Path | str) -> int:
+    """Return a descriptor of this file, which is a regular one, or a link to one. Raises OSError, also for all else:
+    opening a FIFO would wait for somebody, and a device may never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
     return descriptor
 
 

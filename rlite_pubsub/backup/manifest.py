@@ -16,8 +16,12 @@ from typing import Any, NamedTuple
 from rlite_pubsub.backup.errors import BackupError, FormatNewer, PieceDamaged, PieceMissing
 from rlite_pubsub.backup.layout import HOME, SnapshotName
 from rlite_pubsub.cold.place import Place
+from rlite_pubsub.storage.handle import PAGE_BYTES
+from rlite_pubsub.storage.pages import meta
 
 FORMAT = 1
+MOST_BYTES = 1 << 47
+"""What an address space has: no data.mdb is longer."""
 
 
 class Block(NamedTuple):
@@ -86,11 +90,33 @@ def read(place: Place, name: SnapshotName) -> SnapshotManifest:
             str(said["cold"]),
             tuple(Block(str(each["path"]), str(each["sha256"]), int(each["bytes"])) for each in said["blocks"]),
         )
-    except (ValueError, KeyError, TypeError) as failure:
-        raise PieceDamaged(name.path, f"it is not a manifest ({failure!r})") from failure
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as failure:
+        raise PieceDamaged(name.path, f"it is not a manifest ({failure})") from failure
     if found.name != name:
         raise PieceDamaged(name.path, f"it is {found.name.path}")
     return found
+
+
+def checked_meta(page: bytes, commit: int) -> bytes:
+    """Return a meta page, if it is one of this commit. Raises ValueError."""
+    if meta.transaction_of(page) < 0:
+        raise ValueError("its meta page is none")
+    found = meta.unpacked(page)
+    if found.transaction != commit or found.page_bytes != PAGE_BYTES or not 0 < found.used_bytes <= MOST_BYTES:
+        raise ValueError("its meta page is not that of its commit")
+    return page
+
+
+def check_state(manifest: SnapshotManifest) -> None:
+    """Check that what is said of the file can be a file. Raises PieceDamaged."""
+    try:
+        checked_meta(manifest.meta, manifest.commit)
+        if manifest.used_bytes != meta.unpacked(manifest.meta).used_bytes:
+            raise ValueError(f"its file has {manifest.used_bytes} bytes, and another size by its meta page")
+        if any(not 0 < piece.pages <= MOST_BYTES // PAGE_BYTES for piece in manifest.pieces):
+            raise ValueError("a piece has no pages, or too many")
+    except ValueError as failure:
+        raise PieceDamaged(manifest.name.path, f"it describes no state ({failure})") from failure
 
 
 def home_text(store: str) -> bytes:
@@ -125,8 +151,8 @@ def _read(place: Place, path: str) -> dict[str, Any]:
         is_whole = _sealed({word: value for word, value in said.items() if word != "sha256"}) == data
     except BackupError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError) as failure:
-        raise PieceDamaged(path, f"it cannot be read ({failure!r})") from failure
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as failure:
+        raise PieceDamaged(path, f"it cannot be read ({failure})") from failure
     if not is_whole:
         raise PieceDamaged(path, "it is not what was written: its digest differs")
     return dict(said)

@@ -26,6 +26,8 @@ _MAGIC = b"rlitepages"
 _HEAD = Struct(f">{len(_MAGIC)}sH32sII")
 _COUNT = Struct(">I")
 _RUN = Struct(">QI")
+MOST_PAGES = 1 << 18
+"""Of any piece, 1 GB: a stretch of a snapshot has 256, and a change is in memory when it is written."""
 _LEVEL = 1
 """Of zlib: the next is three times as slow, and saves a tenth."""
 
@@ -60,8 +62,8 @@ class Content:
         return b"".join((_HEAD.pack(_MAGIC, FORMAT, self._digest, len(self._head), checksum), self._head, body))
 
 
-def unpack(path: str, data: bytes) -> Piece:
-    """Unpack a piece. Raises PieceDamaged and FormatNewer, which name the file."""
+def unpack(path: str, data: bytes, most_pages: int = MOST_PAGES) -> Piece:
+    """Unpack a piece, of so many pages at the most. Raises PieceDamaged and FormatNewer, which name the file."""
     try:
         magic, version, digest, head_bytes, checksum = _HEAD.unpack_from(data)
         if magic != _MAGIC:
@@ -71,14 +73,27 @@ def unpack(path: str, data: bytes) -> Piece:
         if zlib.crc32(data[_HEAD.size :]) != checksum:
             raise PieceDamaged(path, "it is not what was written: its checksum differs")
         head = data[_HEAD.size : _HEAD.size + head_bytes]
-        body = zlib.decompress(data[_HEAD.size + head_bytes :])
+        body = _unpacked(data[_HEAD.size + head_bytes :], most_pages)
         found = sha256(head)
         found.update(body)
         if found.digest() != digest:
             raise PieceDamaged(path, "it is not what was written: its digest differs")
-        return Piece(digest.hex(), json.loads(head) if head else {}, _runs(body))
-    except (StructError, zlib.error, ValueError) as failure:
+        said = json.loads(head) if head else {}
+        if not isinstance(said, dict):
+            raise ValueError("its head is none")
+        return Piece(digest.hex(), said, _runs(body))
+    except (StructError, zlib.error, ValueError, OverflowError, RecursionError) as failure:
         raise PieceDamaged(path, f"it is not what was written ({failure})") from failure
+
+
+def _unpacked(body: bytes, most_pages: int) -> bytes:
+    """Raises ValueError for what is more than so many pages take, however little it was."""
+    most = _COUNT.size + most_pages * (_RUN.size + PAGE_BYTES)
+    unpacking = zlib.decompressobj()
+    unpacked = unpacking.decompress(body, most)
+    if not unpacking.eof:
+        raise ValueError(f"it has more than {most_pages} pages, or is cut off")
+    return unpacked
 
 
 def _runs(body: bytes) -> Runs:

@@ -22,9 +22,9 @@ from typing import NamedTuple
 from rlite_pubsub.backup import blocks, layout
 from rlite_pubsub.backup.errors import FormatNewer, NothingKept, PieceDamaged, PieceMissing, StoreThere
 from rlite_pubsub.backup.layout import ChangeName, SnapshotName
-from rlite_pubsub.backup.manifest import SnapshotManifest
+from rlite_pubsub.backup.manifest import SnapshotManifest, check_state, checked_meta
 from rlite_pubsub.backup.moments import shown
-from rlite_pubsub.backup.piece import Piece
+from rlite_pubsub.backup.piece import MOST_PAGES, Piece
 from rlite_pubsub.backup.target import BackupTarget, Chain
 from rlite_pubsub.storage import format
 from rlite_pubsub.storage.checkpoints import checkpoint
@@ -93,6 +93,7 @@ def restore(target: BackupTarget, folder: Path, at_ms: int | None = None) -> Res
         manifest = target.manifest(choice.snapshot)
         if manifest.store_format > format.VERSION:
             raise FormatNewer(choice.snapshot.path, manifest.store_format, format.VERSION)
+        check_state(manifest)
         commit = _write_pages(target, manifest, choice, temporary / "data.mdb")
         failpoint("restore-written")
         count = _open(target, temporary)
@@ -122,17 +123,18 @@ def check_free(folder: Path) -> None:
 def _write_pages(target: BackupTarget, manifest: SnapshotManifest, choice: RestorePoint, path: Path) -> int:
     """Return the commit."""
     commit, meta_page = manifest.commit, manifest.meta
-    wanted = [(layout.piece_of(piece.sha256), piece.sha256) for piece in manifest.pieces]
-    wanted += [(change.path, "") for change in choice.changes]
+    wanted = [(layout.piece_of(piece.sha256), piece.sha256, piece.pages) for piece in manifest.pieces]
+    wanted += [(change.path, "", MOST_PAGES) for change in choice.changes]
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         follows = Succession(choice.snapshot.first)
-        for (name, _), piece in zip(wanted, _fetched(target, wanted), strict=True):
+        for (name, digest, _), piece in zip(wanted, _fetched(target, wanted), strict=True):
+            if not digest:
+                follows.check(name, piece)
+                commit, meta_page = state_after(name, piece)
+            check_places(name, piece, meta_page)
             for first, pages in piece.runs:
                 _write(descriptor, pages, first * PAGE_BYTES)
-            if piece.head:
-                follows.check(name, piece)
-                commit, meta_page = int(piece.head["commit"]), bytes.fromhex(piece.head["meta"])
         follows.check_end(choice)
         os.ftruncate(descriptor, meta.unpacked(meta_page).used_bytes)
         checkpoint.write_meta(descriptor, commit, meta_page)
@@ -140,6 +142,23 @@ def _write_pages(target: BackupTarget, manifest: SnapshotManifest, choice: Resto
     finally:
         os.close(descriptor)
     return commit
+
+
+def state_after(path: str, piece: Piece) -> tuple[int, bytes]:
+    """Return the commit that a change leads to, and its meta page. Raises PieceDamaged."""
+    try:
+        commit = int(piece.head["commit"])
+        return commit, checked_meta(bytes.fromhex(piece.head["meta"]), commit)
+    except (ValueError, KeyError, TypeError, OverflowError) as failure:
+        raise PieceDamaged(path, f"it does not say what it leads to ({failure})") from failure
+
+
+def check_places(path: str, piece: Piece, meta_page: bytes) -> None:
+    """Check that its pages are of the file that this meta page describes. Raises PieceDamaged."""
+    last = meta.unpacked(meta_page).last_page
+    for first, pages in piece.runs:
+        if first + len(pages) // PAGE_BYTES > last + 1:
+            raise PieceDamaged(path, f"it has page {first}, and the file has {last + 1}")
 
 
 class Succession:
@@ -154,6 +173,8 @@ class Succession:
         """The next one. Raises PieceMissing, PieceDamaged."""
         name = layout.change_name(path)
         said = piece.head
+        if not isinstance(said.get("blocks"), list) or not isinstance(said.get("previous"), str):
+            raise PieceDamaged(path, "it is not a change")
         if name is None or [said.get(word) for word in name._fields] != list(name):
             raise PieceDamaged(path, "its name is that of another change")
         if name.number != self._number + 1:
@@ -168,13 +189,13 @@ class Succession:
             raise PieceMissing(f"{layout.CHANGES}/{choice.snapshot.chain}/{self._number + 1:010d}-*.pages")
 
 
-def _fetched(target: BackupTarget, wanted: list[tuple[str, str]]) -> Iterator[Piece]:
+def _fetched(target: BackupTarget, wanted: list[tuple[str, str, int]]) -> Iterator[Piece]:
     """Yield the fetched pieces, in this order."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         ahead: deque[Future[Piece]] = deque()
         try:
-            for path, digest in wanted:
-                ahead.append(threads.submit(target.piece, path, digest))
+            for path, digest, most_pages in wanted:
+                ahead.append(threads.submit(target.piece, path, digest, most_pages))
                 if len(ahead) > _AT_ONCE:
                     yield ahead.popleft().result()
             while ahead:

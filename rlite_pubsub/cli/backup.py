@@ -89,8 +89,14 @@ def _existing(url: str) -> BackupTarget:
     from rlite_pubsub.cold.local_place import LocalPlace
 
     place = place_of(url)
-    if isinstance(place, LocalPlace) and not place.folder.is_dir():
-        raise FileNotFoundError(f"there is no backup in {place.folder}")
+    if isinstance(place, LocalPlace):
+        folder = place.folder
+        if (folder / "live.mdb").exists():
+            raise CommandFailed(f"{folder} is a store, and no backup: `rlite-pubsub backup {folder} TARGET` makes one")
+        if folder.exists() and not folder.is_dir():
+            raise CommandFailed(f"{folder} is a file: a backup is a folder, or in a bucket")
+        if not folder.is_dir():
+            raise FileNotFoundError(f"there is no backup in {folder}")
     return BackupTarget(place)
 
 

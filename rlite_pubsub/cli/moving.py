@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from rlite_pubsub import permissions
 from rlite_pubsub.cli.ending import CommandFailed, say
 from rlite_pubsub.cli.secrets import without_password
-from rlite_pubsub.cli.target import folder_of, is_server, must_exist, target_of
+from rlite_pubsub.cli.target import folder_of, is_server, must_be_readable, must_exist, target_of
 from rlite_pubsub.cli.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _import(arguments: argparse.Namespace) -> int:
     folder = Path(folder_of(arguments.store))
     source = target_of(arguments.source)
     if not is_server(source):
-        os.stat(source)  # before a store is made for it
+        must_be_readable(source)  # before a store is made for it
     with _place(folder, merge=arguments.merge) as place:
         try:
             imported = import_into(place, source)
@@ -123,6 +123,9 @@ def _tell(imported: Imported, folder: Path) -> None:
         print(f"{imported.over} keys had expired, and are left out")
     if imported.of_modules:
         say(f"{imported.of_modules} keys are of modules, and are left out")
+    if imported.not_executed:
+        names = ", ".join(f"{name} ({count})" for name, count in sorted(imported.not_executed.items()))
+        say(f"{imported.not_executed.total()} requests change no keys, and were not executed: {names}")
     for warning in imported.warnings:
         say(warning)
 

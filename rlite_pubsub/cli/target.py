@@ -11,9 +11,11 @@ Promise: no store is made, unless `--create` says so.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import pwd
 import re
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -125,3 +127,13 @@ def _name_of(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"user {uid}"
+
+
+def must_be_readable(path: str) -> None:
+    """Raises OSError where nobody can read it, and CommandFailed where it is neither a file nor a folder: whoever opens
+    a FIFO waits, and a device never ends."""
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise CommandFailed(f"{path} is neither a file nor a folder")
+    if not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)

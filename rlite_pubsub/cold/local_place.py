@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rlite_pubsub import permissions
 from rlite_pubsub.cold.errors import PlaceFailed
-from rlite_pubsub.cold.place import Found, Place, checked, is_leftover
+from rlite_pubsub.cold.place import Found, Place, check_whole, checked, is_leftover
 from rlite_pubsub.storage.failpoint import failpoint
 
 _COMPARED_BYTES = 4 << 20
@@ -49,10 +49,10 @@ class LocalPlace(Place):
 
     def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
         with _failing(path):
-            descriptor = os.open(self.folder / checked(path), os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = permissions.opened_to_read(self.folder / checked(path))
             try:
                 if length is None:
-                    length = max(0, os.fstat(descriptor).st_size - start)
+                    length = max(0, check_whole(path, os.fstat(descriptor).st_size) - start)
                 pieces = []
                 while length > 0 and (piece := os.pread(descriptor, length, start)):
                     pieces.append(piece)

@@ -77,7 +77,7 @@ def read(place: Place, path: str) -> Manifest:
     try:
         said = json.loads(text)
         found = _of_words(said)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as failure:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as failure:
         raise ManifestDamaged(path, f"it cannot be read, and can be rebuilt from the blocks ({failure})") from failure
     if _text(found) != text:
         raise ManifestDamaged(path, "it is not what was written, and can be rebuilt from the blocks")

@@ -24,6 +24,8 @@ from rlite_pubsub.cold.errors import PlaceFailed
 LEFTOVER_AGE_S = 3600.0
 """What is being written for longer than this is written by nobody."""
 _SLICE_BYTES = 4 << 20
+MOST_WHOLE_BYTES = 1 << 30
+"""What is larger is read by ranges, or is not ours."""
 
 
 class Found(NamedTuple):
@@ -93,6 +95,13 @@ def checked(path: str) -> str:
     if not path or PurePosixPath(path).is_absolute() or any(part in ("", ".", "..") for part in parts) or "\0" in path:
         raise PlaceFailed(path, "not a path within a cold store")
     return path
+
+
+def check_whole(path: str, size: int) -> int:
+    """Return the size of a file that is to be read as a whole, if that can be. Raises PlaceFailed."""
+    if size > MOST_WHOLE_BYTES:
+        raise PlaceFailed(path, f"it has {size} bytes: none of ours has more than {MOST_WHOLE_BYTES}")
+    return size
 
 
 def is_leftover(name: str, modified_s: float, now_s: float | None) -> bool:

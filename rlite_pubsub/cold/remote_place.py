@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 from pyarrow import fs
 
 from rlite_pubsub.cold.errors import PlaceFailed
-from rlite_pubsub.cold.place import Found, Place, checked, is_leftover
+from rlite_pubsub.cold.place import Found, Place, check_whole, checked, is_leftover
 from rlite_pubsub.storage.failpoint import failpoint
 
 _OBJECT_STORES = frozenset(("s3", "gcs", "abfs"))
@@ -74,7 +74,7 @@ class RemotePlace(Place):
         system, root = self._filesystem()
         with self._failing(path), system.open_input_file(f"{root}/{checked(path)}") as file:
             size = file.size()
-            end = size if length is None else min(size, start + length)
+            end = check_whole(path, size) if length is None else min(size, start + length)
             return bytes(file.read_at(end - start, start)) if end > start else b""
 
     def size(self, path: str) -> int:

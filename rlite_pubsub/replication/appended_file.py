@@ -35,8 +35,10 @@ def parts_of(path: Path) -> list[AppendedPart]:
     if not path.is_dir():
         return [AppendedPart(path, True)]
     manifests = sorted(path.glob(f"*{MANIFEST}"))
-    if len(manifests) != 1:
-        raise NoManifest(f"{path}: there are {len(manifests)} manifests, not one")
+    if not manifests:
+        raise NoManifest(_what_is_there(path))
+    if len(manifests) > 1:
+        raise NoManifest(f"there are {len(manifests)} manifests (*{MANIFEST}), not one")
     base: list[Path] = []
     following: list[tuple[int, Path]] = []
     for line in manifests[0].read_text("utf-8", "surrogateescape").splitlines():
@@ -57,6 +59,22 @@ def parts_of(path: Path) -> list[AppendedPart]:
     if not files:
         raise NoManifest(f"{manifests[0]}: it names no file")
     return [AppendedPart(name, name == files[-1]) for name in files]
+
+
+def _what_is_there(folder: Path) -> str:
+    """Why nothing can be imported from a folder without a manifest, and what to do."""
+    if (folder / "live.mdb").exists():
+        return "it is a store already: serve it, or copy its keys by way of `rlite-pubsub export`"
+    if (folder / "appendonlydir").is_dir():
+        return f"it is Redis's folder: import {folder / 'appendonlydir'}"
+    if (folder / "dump.rdb").exists():
+        return f"it is Redis's folder: import {folder / 'dump.rdb'}"
+    return f"it is a folder without Redis's append-only files: there is no *{MANIFEST} in it"
+
+
+def begins_with_request(file: BufferedReader) -> bool:
+    """Return whether a request, a remark or the end comes next, without moving on in the file."""
+    return file.peek(1)[:1] in (b"*", b"#", b"\r", b"\n", b"")
 
 
 def begins_with_rdb(file: BufferedReader) -> bool:
