@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from blocks import blocks_of
 
+pytestmark = pytest.mark.sources("the site is made of the tree, pages beside the sources included")
 ROOT = Path(__file__).parents[2]
 LOADING = {("script", "src"), ("img", "src"), ("link", "href"), ("source", "srcset"), ("iframe", "src")}
 """What a browser fetches by itself."""
