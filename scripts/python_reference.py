@@ -151,7 +151,7 @@ def _row(node: _Callable) -> str:
 def _prefix(node: _Callable) -> str:
     decorators = {ast.unparse(one) for one in node.decorator_list}
     if any("contextmanager" in one for one in decorators):
-        return "with "
+        return "async with " if isinstance(node, ast.AsyncFunctionDef) else "with "
     return "await " if isinstance(node, ast.AsyncFunctionDef) and not _yields(node) else ""
 
 
