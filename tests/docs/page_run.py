@@ -7,7 +7,7 @@ that the tests import: in a run of the tests on a wheel, the wheel.
 
 Prints a line of JSON for each block: its line on the page, and what went wrong, or why it was skipped. `blocks.py` says
 what a page may hold. Where the machine allows it the page has a network of its own, so that 6379 and 8080 are never
-taken. Elsewhere it uses the machine's, and its blocks are skipped if one of these ports is taken.
+taken. Elsewhere it uses the machine's, one page at a time, and its blocks are skipped if one of these ports is taken.
 """
 
 from __future__ import annotations
@@ -233,7 +233,11 @@ def _patience(block: Block) -> Iterator[None]:
 
 def main() -> None:
     answers, sys.stdout = sys.stdout, sys.stderr
-    obstacle = None if have_own_network() else taken_port()
+    obstacle = None
+    if not have_own_network():
+        alone = open(Path(tempfile.gettempdir(), f"rlite-pages-{os.getuid()}.lock"), "w")
+        fcntl.flock(alone, fcntl.LOCK_EX)
+        obstacle = taken_port()
     with tempfile.TemporaryDirectory(prefix="rlite-page-", ignore_cleanup_errors=True) as place:
         reader = Reader(Path(place), sys.argv[1])
         try:

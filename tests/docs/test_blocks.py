@@ -25,7 +25,7 @@ Answers = dict[int, dict[str, Any]]
 
 def run_page(page: str) -> Answers:
     command = [sys.executable, str(Path(__file__).parent / "page_run.py"), page]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=3 * PATIENCE_S, env=os.environ)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=10 * PATIENCE_S, env=os.environ)
     answers = [json.loads(line) for line in ended.stdout.splitlines()]
     return {answer["line"]: {**answer, "log": ended.stderr} for answer in answers}
 
