@@ -90,12 +90,12 @@ class List(Collection):
     def push(self, added: Iterable[bytes], *, left: bool) -> int:
         """Push elements, one after the other, at an end; return how many there are then."""
         if not self.number:
-            for element in added:
-                self._bytes += len(element)
-                if left:
-                    self._elements.insert(0, element)
-                else:
-                    self._elements.append(element)
+            all_added = list(added)
+            self._bytes += sum(map(len, all_added))
+            if left:
+                self._elements[:0] = reversed(all_added)
+            else:
+                self._elements += all_added
             if self._bytes > LIST_BYTES or len(self._elements) > LIST_ELEMENTS:
                 self._grow()
         else:

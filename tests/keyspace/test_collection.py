@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import thread_time
 from typing import TypeVar
 
 import pytest
@@ -549,3 +550,18 @@ def test_who_holds_all_there_is_does_not_look_for_more(
     assert changeable(here, Hash, b"hash").get(b"0499") == b"0499"
     assert changeable(here, SortedSet, b"sorted set").score(b"0499") == 499.0
     assert changeable(here, SortedSet, b"sorted set").score(b"nobody") is None
+
+
+def test_a_push_to_the_left_of_a_new_list_takes_about_as_long_as_one_to_the_right(keyspace: Keyspace) -> None:
+    """An LPUSH of 200,000 elements moved each of them as often as others followed, which took 6 s."""
+    added = [b"%d" % number for number in range(60_000)]
+
+    def took(name: bytes, *, left: bool) -> float:
+        found = keyspace.create(List, 0, name)
+        began = thread_time()
+        assert found.push(added, left=left) == len(added)
+        took_s = thread_time() - began
+        assert found.slice(0, 3) == (added[:-4:-1] if left else added[:3])
+        return took_s
+
+    assert took(b"left", left=True) < 8 * took(b"right", left=False)
