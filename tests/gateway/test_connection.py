@@ -108,6 +108,21 @@ def test_who_sends_too_large_a_body_to_its_end_gets_an_answer_and_no_reset(
         assert json.loads(answer.read().partition(b"\r\n\r\n")[2])["status"] == 413
 
 
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_connection_is_closed_behind_the_refusal_of_a_body_that_has_come_at_once(
+    serve: Callable[..., HttpServer], version: bytes
+) -> None:
+    """Its end is not waited for once more."""
+    server = serve("--http-max-body", "1000")
+    with connected(server) as peer:
+        body = b"258\r\n" + b"x" * 0x258 + b"\r\n"
+        head = b"POST /api/channels/c HTTP/%b\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" % version
+        peer.sendall(head + 2 * body + b"0\r\n\r\n")
+        peer.settimeout(PATIENCE_S)
+        answer = peer.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 413 ") and answer.count(b"HTTP/1.1") == 1
+
+
 def test_rest_of_a_body_that_is_too_large_is_not_waited_for_without_an_end(serve: Callable[..., HttpServer]) -> None:
     server = serve("--http-max-body", "1000", "--http-body-timeout", "1")
     with connected(server) as peer:

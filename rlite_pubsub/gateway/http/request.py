@@ -33,11 +33,12 @@ class Problem(Exception):
 
 
 class BodyTooLarge(Problem):
-    """A body of more than `http-max-body`. Its sender may be in the midst of it."""
+    """A body of more than `http-max-body`. Its sender may be in the midst of it, unless all of it has come."""
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, *, is_whole: bool = False) -> None:
         detail = f"A body may have at most {max_bytes} bytes (http-max-body)."
         super().__init__(413, "Body too large", detail, [(b"connection", b"close")])
+        self.is_whole = is_whole
 
 
 async def answer(send: Send, status: int, headers: Headers, body: bytes, more: bool = False) -> None:
@@ -58,7 +59,7 @@ async def tell_sender(send: Send, receive: Receive, problem: BodyTooLarge, heade
     `http-body-timeout` cuts it off. Most clients read no answer before they have sent everything: to close while they
     still send resets the connection, and they would see that and no answer."""
     await tell(send, problem, headers, more=True)
-    while (await receive()).get("more_body"):
+    while not problem.is_whole and (await receive()).get("more_body"):
         pass
     await send({"type": "http.response.body", "body": b""})
 
@@ -99,7 +100,7 @@ async def whole_body(scope: Scope, receive: Receive, max_bytes: int) -> bytes:
     if message["type"] == "http.disconnect":
         raise Problem(400, "Incomplete request", "The connection ended before the body did.")
     if len(body) > max_bytes:
-        raise BodyTooLarge(max_bytes)
+        raise BodyTooLarge(max_bytes, is_whole=True)
     return bytes(body)
 
 
