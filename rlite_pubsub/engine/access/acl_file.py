@@ -73,8 +73,14 @@ def _read_line(line: bytes, place: bytes, number: int, users: dict[bytes, User],
         rules = whole_rules(words[2:])
     except RuleError:
         return b"%b: Unmatched parenthesis in selector definition." % place
+    rules = [rule.strip(b"\t\r\n") for rule in rules]
+    try:
+        users[name] = user.with_rules(rules, fresh)
+        return b""
+    except RuleError:
+        pass  # they are applied one by one, to tell of all faults
     faults, is_told = b"", False
-    for rule in (rule.strip(b"\t\r\n") for rule in rules):
+    for rule in rules:
         try:
             user = users[name] = user.with_rule(rule, fresh)
         except RuleError as refusal:
@@ -98,12 +104,10 @@ def configured(lines: Mapping[bytes, list[bytes]], default: User, fresh: Selecto
         if has_white(name):
             raise UsersFileError(b"Spaces not allowed in ACL usernames")
         user = default.with_rule(b"reset", fresh) if name == default.name else User(name, root=fresh)
-        for rule in rules:
-            try:
-                user = user.with_rule(rule, fresh)
-            except RuleError as refusal:
-                raise UsersFileError(
-                    b"Error loading ACL rule '%b' for the user named '%b': %b" % (rule, name, refusal.text)
-                ) from refusal
-        found.append(user)
+        try:
+            found.append(user.with_rules(rules, fresh))
+        except RuleError as refusal:
+            raise UsersFileError(
+                b"Error loading ACL rule '%b' for the user named '%b': %b" % (refusal.rule or b"", name, refusal.text)
+            ) from refusal
     return found

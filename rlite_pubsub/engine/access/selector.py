@@ -6,8 +6,8 @@ refusals are those of redis-server 7.0.15.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from rlite_pubsub.engine.access.acl_vocabulary import EVERYTHING, NOTHING, Vocabulary, Word, vocabulary
@@ -98,6 +98,7 @@ class RuleError(Exception):
     def __init__(self, text: bytes) -> None:
         super().__init__(text.decode("latin-1"))
         self.text = text
+        self.rule: bytes | None = None  # which one, once that is known
 
 
 def has_white(text: bytes) -> bool:
@@ -141,79 +142,14 @@ class Selector:
 
     def with_rule(self, rule: bytes) -> Selector:
         """Return this selector after one rule. Raises RuleError."""
-        word = c_string(rule).lower()
-        if word in (b"allkeys", b"~*"):
-            return replace(self, all_keys=True, keys={})
-        if word == b"resetkeys":
-            return replace(self, all_keys=False, keys={})
-        if word in (b"allchannels", b"&*"):
-            return replace(self, all_channels=True, channels=())
-        if word == b"resetchannels":
-            return replace(self, all_channels=False, channels=())
-        if word in (b"allcommands", b"+@all"):
-            return replace(self, allowed=EVERYTHING, first_args={})
-        if word in (b"nocommands", b"-@all"):
-            return replace(self, allowed=NOTHING, first_args={})
-        sign = word[:1]
-        if sign in (b"~", b"%"):
-            return self._with_keys(rule)
-        if sign == b"&":
-            return self._with_channels(rule[1:])
-        if word[:2] in (b"+@", b"-@"):
-            return self._with_category(word[2:], sign == b"+")
-        if sign == b"+" and b"|" in word:
-            return self._with_part(c_string(rule)[1:])
-        if sign in (b"+", b"-"):
-            return self._with_command(_known(word[1:]), sign == b"+")
-        raise RuleError(SYNTAX_ERROR)
+        return self.with_rules((rule,))
 
-    def _with_keys(self, rule: bytes) -> Selector:
-        if self.all_keys:
-            raise RuleError(_USELESS_KEYS)
-        mode, pattern = READ | WRITE, rule[1:]
-        if rule[:1] == b"%":
-            letters, tilde, pattern = pattern.partition(b"~")
-            wanted = [_LETTERS.get(letters[at : at + 1].lower(), 0) for at in range(len(letters))]
-            mode = sum(wanted)
-            if 0 in wanted or len(set(wanted)) != len(wanted) or not (tilde or mode):
-                raise RuleError(SYNTAX_ERROR)
-        if has_white(pattern) or not mode:
-            raise RuleError(SYNTAX_ERROR)
-        return replace(self, keys={**self.keys, pattern: self.keys.get(pattern, 0) | mode})
-
-    def _with_channels(self, pattern: bytes) -> Selector:
-        if self.all_channels:
-            raise RuleError(_USELESS_CHANNELS)
-        if has_white(pattern):
-            raise RuleError(SYNTAX_ERROR)
-        return self if pattern in self.channels else replace(self, channels=(*self.channels, pattern))
-
-    def _with_category(self, name: bytes, allow: bool) -> Selector:
-        bits = vocabulary().categories.get(name)
-        if bits is None:
-            raise RuleError(UNKNOWN_COMMAND)
-        words = vocabulary().words
-        rest = {name: args for name, args in self.first_args.items() if not words[name].bit & bits}
-        return replace(self, allowed=_changed(self.allowed, bits, allow), first_args=rest)
-
-    def _with_command(self, word: Word, allow: bool) -> Selector:
-        rest = {name: args for name, args in self.first_args.items() if name != word.name}
-        return replace(self, allowed=_changed(self.allowed, word.with_subcommands, allow), first_args=rest)
-
-    def _with_part(self, name: bytes) -> Selector:
-        """`command|subcommand`, or `command|argument` of a command that has no subcommands."""
-        parent_name, _, part = name.rpartition(b"|")
-        parent = _known(parent_name)
-        if b"|" in parent.name:
-            raise RuleError(_ARGUMENT_OF_SUBCOMMAND)
-        if not part:
-            raise RuleError(SYNTAX_ERROR)
-        if parent.with_subcommands != parent.bit:
-            return self._with_command(_known(name), True)
-        args = self.first_args.get(parent.name, ())
-        if part.lower() in [arg.lower() for arg in args]:
-            return self
-        return replace(self, first_args={**self.first_args, parent.name: (*args, part)})
+    def with_rules(self, rules: Iterable[bytes]) -> Selector:
+        """Return this selector after these rules. Raises RuleError."""
+        draft = SelectorDraft(self)
+        for rule in rules:
+            draft.apply(rule)
+        return draft.selector()
 
     # -- what it allows
 
@@ -240,6 +176,98 @@ class Selector:
     def allows_pattern(self, pattern: bytes) -> bool:
         """Return whether a pattern may be subscribed to: a rule must allow exactly these words."""
         return self.all_channels or c_string(pattern) in self.channels
+
+
+class SelectorDraft:
+    """A selector to which rules are applied, however many: each costs the same."""
+
+    def __init__(self, selector: Selector) -> None:
+        self._allowed = selector.allowed
+        self._first_args = {
+            name: {arg.lower(): arg for arg in args} for name, args in selector.first_args.items()
+        }  # in lower case -> as it was said
+        self._all_keys, self._keys = selector.all_keys, dict(selector.keys)
+        self._all_channels, self._channels = selector.all_channels, dict.fromkeys(selector.channels)
+
+    def selector(self) -> Selector:
+        """Return the selector as it is now."""
+        first_args = {name: tuple(args.values()) for name, args in self._first_args.items()}
+        return Selector(
+            self._allowed, first_args, self._all_keys, dict(self._keys), self._all_channels, tuple(self._channels)
+        )
+
+    def apply(self, rule: bytes) -> None:
+        """Apply a rule. Raises RuleError: then nothing is changed."""
+        word = c_string(rule).lower()
+        sign = word[:1]
+        if word in (b"allkeys", b"~*", b"resetkeys"):
+            self._all_keys = word != b"resetkeys"
+            self._keys.clear()
+        elif word in (b"allchannels", b"&*", b"resetchannels"):
+            self._all_channels = word != b"resetchannels"
+            self._channels.clear()
+        elif word in (b"allcommands", b"+@all", b"nocommands", b"-@all"):
+            self._allowed = EVERYTHING if word in (b"allcommands", b"+@all") else NOTHING
+            self._first_args.clear()
+        elif sign in (b"~", b"%"):
+            self._apply_keys(rule)
+        elif sign == b"&":
+            self._apply_channels(rule[1:])
+        elif word[:2] in (b"+@", b"-@"):
+            self._apply_category(word[2:], sign == b"+")
+        elif sign == b"+" and b"|" in word:
+            self._apply_part(c_string(rule)[1:])
+        elif sign in (b"+", b"-"):
+            self._apply_command(_known(word[1:]), sign == b"+")
+        else:
+            raise RuleError(SYNTAX_ERROR)
+
+    def _apply_keys(self, rule: bytes) -> None:
+        if self._all_keys:
+            raise RuleError(_USELESS_KEYS)
+        mode, pattern = READ | WRITE, rule[1:]
+        if rule[:1] == b"%":
+            letters, tilde, pattern = pattern.partition(b"~")
+            wanted = [_LETTERS.get(letters[at : at + 1].lower(), 0) for at in range(len(letters))]
+            mode = sum(wanted)
+            if 0 in wanted or len(set(wanted)) != len(wanted) or not (tilde or mode):
+                raise RuleError(SYNTAX_ERROR)
+        if has_white(pattern) or not mode:
+            raise RuleError(SYNTAX_ERROR)
+        self._keys[pattern] = self._keys.get(pattern, 0) | mode
+
+    def _apply_channels(self, pattern: bytes) -> None:
+        if self._all_channels:
+            raise RuleError(_USELESS_CHANNELS)
+        if has_white(pattern):
+            raise RuleError(SYNTAX_ERROR)
+        self._channels[pattern] = None
+
+    def _apply_category(self, name: bytes, allow: bool) -> None:
+        bits = vocabulary().categories.get(name)
+        if bits is None:
+            raise RuleError(UNKNOWN_COMMAND)
+        words = vocabulary().words
+        for each in [each for each in self._first_args if words[each].bit & bits]:
+            del self._first_args[each]
+        self._allowed = _changed(self._allowed, bits, allow)
+
+    def _apply_command(self, word: Word, allow: bool) -> None:
+        self._first_args.pop(word.name, None)
+        self._allowed = _changed(self._allowed, word.with_subcommands, allow)
+
+    def _apply_part(self, name: bytes) -> None:
+        """`command|subcommand`, or `command|argument` of a command that has no subcommands."""
+        parent_name, _, part = name.rpartition(b"|")
+        parent = _known(parent_name)
+        if b"|" in parent.name:
+            raise RuleError(_ARGUMENT_OF_SUBCOMMAND)
+        if not part:
+            raise RuleError(SYNTAX_ERROR)
+        if parent.with_subcommands != parent.bit:
+            self._apply_command(_known(name), True)
+        else:
+            self._first_args.setdefault(parent.name, {}).setdefault(part.lower(), part)
 
 
 _glob = lru_cache(maxsize=4096)(Glob)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from rlite_pubsub.engine.access.acl_vocabulary import EVERYTHING
-from rlite_pubsub.engine.access.selector import RuleError, Selector, commands_text, selector_text
+from rlite_pubsub.engine.access.selector import RuleError, Selector, SelectorDraft, commands_text, selector_text
 from rlite_pubsub.protocol import inline
 from rlite_pubsub.protocol.errors import c_string
 from rlite_pubsub.protocol.replies import Map, Reply, SetReply
@@ -99,6 +100,25 @@ class User:
 
     # -- rules
 
+    def with_rules(self, rules: Iterable[bytes], fresh: Selector) -> User:
+        """Return this user after rules of ACL SETUSER, however many: those of its root selector in one go. Raises
+        RuleError, which says which one was refused."""
+        user = self
+        draft: SelectorDraft | None = None
+        for rule in rules:
+            try:
+                if _is_of_root(rule):
+                    draft = draft or SelectorDraft(user.root)
+                    draft.apply(rule)
+                    continue
+                if draft is not None:
+                    user, draft = replace(user, root=draft.selector()), None
+                user = user.with_rule(rule, fresh)
+            except RuleError as refusal:
+                refusal.rule = rule
+                raise
+        return user if draft is None else replace(user, root=draft.selector())
+
     def with_rule(self, rule: bytes, fresh: Selector) -> User:
         """Return this user after one rule of ACL SETUSER; new selectors begin as `fresh`. Raises RuleError."""
         word, sign = c_string(rule).lower(), rule[:1]
@@ -124,6 +144,9 @@ class User:
         if word == b"reset":
             return User(self.name, sanitizing=b"sanitize-payload", root=fresh)
         return replace(self, root=self.root.with_rule(rule))
+
+
+_OF_ROOT = frozenset((b"~", b"%", b"&", b"+", b"-"))
 
 
 def default_user() -> User:
@@ -154,10 +177,12 @@ def _given_hash(rule: bytes) -> bytes:
 
 def _selector(rules: bytes, fresh: Selector) -> Selector:
     """Return the selector in parentheses. Raises RuleError."""
-    selector = fresh
-    for rule in inline.split(c_string(rules)) or ():
-        selector = selector.with_rule(rule)
-    return selector
+    return fresh.with_rules(inline.split(c_string(rules)) or ())
+
+
+def _is_of_root(rule: bytes) -> bool:
+    """Return whether it is one of the many: of commands, keys or channels."""
+    return rule[:1] in _OF_ROOT
 
 
 def whole_rules(words: list[bytes]) -> list[bytes]:

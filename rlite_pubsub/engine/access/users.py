@@ -91,14 +91,14 @@ class Users:
     def changed(self, name: bytes, words: list[bytes]) -> User:
         """Return what a user, new or not, would be after these rules. Raises RuleError."""
         user = self._users.get(name) or User(name, root=self.fresh_selector)
-        for rule in whole_rules(words):
-            try:
-                user = user.with_rule(rule, self.fresh_selector)
-            except RuleError as refusal:
-                raise RuleError(
-                    b"Error in ACL SETUSER modifier '%b': %b" % (c_string(rule), refusal.text)
-                ) from refusal
-        return user
+        try:
+            return user.with_rules(whole_rules(words), self.fresh_selector)
+        except RuleError as refusal:
+            if refusal.rule is None:
+                raise  # a selector does not end
+            raise RuleError(
+                b"Error in ACL SETUSER modifier '%b': %b" % (c_string(refusal.rule), refusal.text)
+            ) from refusal
 
     def put(self, user: User, asking: Client | None = None) -> None:
         """Set the user of this name. `asking`: the session that asked. Raises StoreError."""
