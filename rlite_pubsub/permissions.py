@@ -24,6 +24,13 @@ def is_groups(folder: Path | str) -> bool:
     return bool(mode & stat.S_ISGID and mode & _GROUP_WRITES)
 
 
+def is_open(folder: Path | str) -> bool:
+    """Return whether others than the owner and the group may look into this folder, or the group although it is not the
+    group's. Raises OSError."""
+    mode = os.stat(folder).st_mode
+    return bool(mode & 0o007 or (mode & 0o070 and not is_groups(folder)))
+
+
 def opened(path: Path | str, flags: int) -> int:
     """Return a descriptor of this file, which is created if the flags say so. Raises OSError."""
     if flags & os.O_CREAT and not flags & os.O_EXCL:

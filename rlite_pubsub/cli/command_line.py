@@ -134,9 +134,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _hide_passwords(words: list[str]) -> None:
-    from rlite_pubsub.cli.secrets import hide, passwords_in
+    from rlite_pubsub.cli.secrets import hide, in_urls
 
-    hide(passwords_in(words))
+    hide(in_urls(words))
 
 
 def _print_version() -> int:

@@ -9,28 +9,22 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from rlite_pubsub.engine.settings.secret_urls import passwords_in, without_password
+
+__all__ = ["hide", "in_urls", "without_password"]
+
 _FIRST_FIELD_AFTER_NAME = 2
-_IN_QUERY = re.compile(r"([?&](?:access_key|secret_key|session_token)=)([^&#]*)")
-"""Of a bucket's URL."""
 _ARG_START, _ARG_END = 47, 48
 """Of /proc/self/stat, counted from 0 (proc(5) counts from 1)."""
 
 
-def without_password(url: str) -> str:
-    """Return a URL that may be shown."""
-    return _IN_QUERY.sub(r"\1***", re.sub(r"(?<=://)([^/@]*):[^/]*@", r"\1:***@", url))
-
-
-def passwords_in(words: list[str]) -> list[bytes]:
+def in_urls(words: Iterable[str]) -> list[bytes]:
     """Return the passwords in the URLs among a command's arguments."""
-    found = (re.search(r"://[^/@]*:([^/]*)@", word) for word in words)
-    in_queries = (match[2] for word in words for match in _IN_QUERY.finditer(word))
-    return [os.fsencode(secret) for secret in (*(match[1] for match in found if match is not None), *in_queries)]
+    return [os.fsencode(secret) for secret in passwords_in(words)]
 
 
 def hide(secrets: Iterable[bytes]) -> None:

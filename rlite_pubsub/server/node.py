@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rlite_pubsub import permissions
 from rlite_pubsub.engine.access.acl_file import UsersFileError
 from rlite_pubsub.engine.delivery import Delivery
 from rlite_pubsub.engine.doors import CannotListen, Doors
@@ -404,6 +405,13 @@ def _open_store(settings: Settings) -> Store:
         store.wait_for_writers(settings["writer-patience"])
         for each in found:
             log.warning("%s", each)
+        if permissions.is_open(folder):
+            log.warning(
+                "Everybody on this machine can list the store %s, and see who uses it, but not what its files hold. "
+                "It stays as it was made; to keep others out: chmod 700 %s",
+                folder,
+                folder,
+            )
         return store
     except (StoreError, OSError) as failure:
         raise StartupError(f"Can't open the store {folder}: {failure}") from failure

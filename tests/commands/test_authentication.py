@@ -88,6 +88,32 @@ def test_monitors_and_the_slow_log_see_no_password(house: House, session: Record
     assert [b"HELLO", b"3", b"AUTH", b"(redacted)", b"(redacted)"] in [e.args for e in house.engine.slowlog.entries]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["AUTH", "a", "b", "SECRET"],
+        ["AUTH", "SECRET"],
+        ["HELLO", "4", "AUTH", "bob", "SECRET"],
+        ["HELLO", "x", "AUTH", "bob", "SECRET"],
+        ["HELLO", "3", "AUTH", "SECRET"],
+        ["HELLO", "3", "AUTH", "a", "SECRET", "AUTH", "b", "SECRET"],
+        ["HELLO", "3", "SETNAME", "n", "AUTH", "b", "SECRET"],
+        ["CONFIG", "SET", "requirepas", "SECRET"],
+        ["CONFIG", "SET", "masterauth", "SECRET", "nosuch"],
+        ["CONFIG", "SET", "cold-store", "s3://AK:SECRET@b/x"],
+        ["CONFIG", "SET", "register-as", "redis://u:SECRET@h:1"],
+        ["CONFIG", "SET", "backup-to", "s3://AK:SECRET@b/x"],
+        ["CONFIG", "SET", "tls-key-file-pass", "SECRET"],
+    ],
+)
+@pytest.mark.settings(slowlog_log_slower_than="0")
+def test_a_password_is_hidden_though_its_request_is_refused(house: House, words: list[str]) -> None:
+    session, other = house.session(), house.session()
+    session.do(*words)
+    said = other.do("SLOWLOG", "GET", "-1")
+    assert words[0].encode() in said and b"SECRET" not in said
+
+
 def test_hello_logs_in_names_and_switches_in_one(session: RecordedSession) -> None:
     reply = session.do("HELLO", "3", "AUTH", "default", "secret", "SETNAME", "me")
     assert reply.startswith(

@@ -214,6 +214,16 @@ def test_password_set_by_config_is_not_in_the_slow_log(session: HeardSession) ->
     assert b"secret" not in reply
 
 
+def test_config_get_shows_urls_without_their_passwords_and_config_set_takes_them_so() -> None:
+    url = "s3://AK:SECRET@bucket/x?region=eu&secret_key=SECRET"
+    session = session_with(cold_store=url, backup_to="s3://AK:SECRET@b/x", register="redis://u:SECRET@h:1")
+    shown = session.ask("CONFIG", "GET", "*")
+    assert b"SECRET" not in shown
+    assert b"s3://AK:***@bucket/x?region=eu&secret_key=***" in shown
+    assert session.ask("CONFIG", "SET", "cold-store", "s3://AK:***@bucket/x?region=eu&secret_key=***") == b"+OK\r\n"
+    assert session.engine.settings["cold-store"] == url.encode()
+
+
 def test_resetstat_forgets_calls_and_errors(session: HeardSession) -> None:
     session.ask("NOSUCH")
     session.ask("CONFIG", "GET", "x")

@@ -123,6 +123,30 @@ def outer_address() -> str:
     return address
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="ps shows what a process has made of its arguments on Linux only")
+def test_no_password_of_the_command_line_is_in_the_list_of_processes(serve: Serve) -> None:
+    flags = ["--masterauth", "SECRET1", "--register-as", "redis://u:SECRET2@127.0.0.1:1"]
+    flags += ["--register", "redis://u:SECRET3@127.0.0.1:1/?secret_key=SECRET4", "--tls-key-file-pass", "SECRET5"]
+    flags += ["--appendonly", "no", "--cold-store", "no"]
+    server = serve(*flags)
+    shown = Path(f"/proc/{server.pid}/cmdline").read_bytes()
+    assert b"SECRET" not in shown and b"redis://u:*******@127.0.0.1:1" in shown
+    assert b"--cold-store\0no\0" in shown and b"--appendonly\0no\0" in shown
+    children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+    assert all(b"SECRET" not in Path(f"/proc/{each}/cmdline").read_bytes() for each in children)
+    assert "SECRET" not in server.log() + server.output()
+
+
+@pytest.mark.parametrize(("mode", "is_told"), [(0o700, False), (0o2770, False), (0o755, True), (0o750, True)])
+def test_folder_that_others_can_list_is_told_of(serve: Serve, tmp_path: Path, mode: int, is_told: bool) -> None:
+    store = tmp_path / "s"
+    store.mkdir()
+    store.chmod(mode)
+    server = serve("--dir", str(store))
+    assert ("chmod 700" in server.log()) is is_told
+    assert stat.S_IMODE(store.stat().st_mode) == mode
+
+
 def test_protected_mode_lets_in_only_the_loopback_until_there_is_a_password(serve: Serve) -> None:
     address = outer_address()
     server = serve("--bind", "127.0.0.1", address)

@@ -63,9 +63,9 @@ def whole_if_held(args: list[bytes], original: list[bytes]) -> Iterator[None]:
     history=(("6.0.0", "Added ACL style (username and password)."),),
 )
 def auth(session: CommandSession, args: list[bytes]) -> Reply:
-    if len(args) > 3:
-        raise CommandError(SYNTAX)
     request = redact(args, *range(1, len(args)))
+    if len(request) > 3:
+        raise CommandError(SYNTAX)
     if len(request) == 2:
         if session.engine.users.default.no_password:
             raise CommandError(
@@ -121,11 +121,13 @@ _NO_AUTH = (
 )
 def hello(session: CommandSession, args: list[bytes]) -> Reply:
     version = session.protocol
+    request = list(args)
+    _hide_passwords(args)
     if len(args) > 1:
         version = integer(args[1], refusal=b"ERR Protocol version is not an integer or out of range")
         if version not in (2, 3):
             raise CommandError(NO_PROTOCOL)
-    _take_options(session, args)
+    _take_options(session, request)
     if not session.logged_in:
         raise CommandError(_NO_AUTH)
     session.speak(version)
@@ -140,16 +142,25 @@ def hello(session: CommandSession, args: list[bytes]) -> Reply:
     }
 
 
-def _take_options(session: CommandSession, args: list[bytes]) -> None:
+def _hide_passwords(args: list[bytes]) -> None:
+    """Blot out what follows each AUTH, whatever becomes of the request."""
     at = 2
     while at < len(args):
-        option, following = args[at].upper(), len(args) - at - 1
+        is_login = args[at].upper() == b"AUTH"
+        for index in range(at + 1, min(at + 3, len(args)) if is_login else at + 1):
+            args[index] = REDACTED
+        at += 3 if is_login else 2
+
+
+def _take_options(session: CommandSession, request: list[bytes]) -> None:
+    at = 2
+    while at < len(request):
+        option, following = request[at].upper(), len(request) - at - 1
         if option == b"AUTH" and following >= 2:
-            request = redact(args, at + 1, at + 2)
             authenticate(session, request, request[at + 1], request[at + 2])
             at += 3
         elif option == b"SETNAME" and following:
-            set_name(session, args[at + 1])
+            set_name(session, request[at + 1])
             at += 2
         else:
-            raise CommandError(b"ERR Syntax error in HELLO option '%b'" % c_string(args[at]))
+            raise CommandError(b"ERR Syntax error in HELLO option '%b'" % c_string(request[at]))

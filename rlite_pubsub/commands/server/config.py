@@ -10,6 +10,7 @@ from rlite_pubsub.engine.settings.commons import KEPT_IN_STORE
 from rlite_pubsub.engine.settings.config_file import rewrite
 from rlite_pubsub.engine.settings.directive import Directive
 from rlite_pubsub.engine.settings.directives import DIRECTIVES, PRIMARY
+from rlite_pubsub.engine.settings.secret_urls import without_password
 from rlite_pubsub.engine.settings.settings import RefusedSetting, Settings, split
 from rlite_pubsub.engine.table import Arg, command, container
 from rlite_pubsub.engine.workers import merging
@@ -56,7 +57,7 @@ def config_get(session: CommandSession, args: list[bytes]) -> Reply:
             for spelling in (directive.name, directive.alias):
                 if spelling is not None and pattern.matches(spelling.encode()):
                     found.setdefault(spelling, spelling.encode())
-    return Map((shown, settings.text(name)) for name, shown in found.items())
+    return Map((shown, _shown(settings, name)) for name, shown in found.items())
 
 
 @command(
@@ -74,6 +75,7 @@ def config_get(session: CommandSession, args: list[bytes]) -> Reply:
 )
 def config_set(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) % 2:
+        _hide_secrets(args)
         raise CommandError(SYNTAX)
     pairs = list(zip(args[2::2], args[3::2], strict=True))
     engine = session.engine
@@ -82,6 +84,7 @@ def config_set(session: CommandSession, args: list[bytes]) -> Reply:
     _hide_secrets(args)
     _check(session, pairs)
     settings = session.engine.settings
+    pairs = [pair for pair in pairs if not _is_shown(settings, *pair)]
     try:
         settings.set_all([(_name(word), split(settings.directive(_name(word)), value)) for word, value in pairs])
     except RefusedSetting as refusal:
@@ -145,11 +148,24 @@ def _name(word: bytes) -> str:
     return c_string(word).decode("latin-1").lower()
 
 
+def _shown(settings: Settings, name: str) -> bytes:
+    """Return a value as CONFIG GET shows it: of a URL everything but its password."""
+    text = settings.text(name)
+    return without_password(text.decode("latin-1")).encode("latin-1") if b"://" in text else text
+
+
+def _is_shown(settings: Settings, word: bytes, value: bytes) -> bool:
+    """Return whether this is what CONFIG GET shows in place of a URL with a password: then it stays."""
+    name = _name(word)
+    return value == _shown(settings, name) != settings.text(name)
+
+
 def _hide_secrets(args: list[bytes]) -> None:
-    """A password shall not be seen in SLOWLOG, whatever becomes of the request."""
-    for at in range(2, len(args), 2):
+    """A password shall not be seen in SLOWLOG, whatever becomes of the request: neither one whose directive is
+    misspelt."""
+    for at in range(2, len(args) - 1, 2):
         directive = DIRECTIVES.get(PRIMARY.get(_name(args[at]), ""))
-        if directive is not None and "secret" in directive.flags:
+        if directive is None or "secret" in directive.flags:
             args[at + 1] = b"(redacted)"
 
 
@@ -177,7 +193,9 @@ def _check(session: CommandSession, pairs: list[tuple[bytes, bytes]]) -> None:
 def _is_as_it_was(settings: Settings, directive: Directive, value: bytes) -> bool:
     """Return whether this sets the present value again."""
     name = directive.name
-    return value == settings.text(name) or bool(directive.kind.parse([value], None) == settings[name])
+    if value in (settings.text(name), _shown(settings, name)):
+        return True
+    return bool(directive.kind.parse([value], None) == settings[name])
 
 
 def _may_set_protected(session: CommandSession) -> bool:

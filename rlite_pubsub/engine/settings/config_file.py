@@ -17,6 +17,7 @@ from rlite_pubsub.engine.arguments.link_words import BadLink, read_link
 from rlite_pubsub.engine.settings.directives import DIRECTIVES, PRIMARY
 from rlite_pubsub.engine.settings.ignored import UNKNOWN_HERE
 from rlite_pubsub.engine.settings.retention_words import more_rules
+from rlite_pubsub.engine.settings.secret_urls import without_password
 from rlite_pubsub.engine.settings.settings import SettingError, Settings
 from rlite_pubsub.protocol import inline
 
@@ -146,9 +147,15 @@ class ConfigReader:
 
 
 def _without_secrets(line: bytes) -> bytes:
-    """Hide a link's URL, which may have a password."""
+    """Hide passwords, and a link's URL, which may have one."""
     words = line.split()
-    return b"%b %b ..." % (words[0], words[1]) if len(words) > 2 and words[0].lower() == LINK.encode() else line
+    name = words[0].lower().decode("latin-1") if words else ""
+    if name == LINK and len(words) > 2:
+        return b"%b %b ..." % (words[0], words[1])
+    is_secret = name in PRIMARY and "secret" in DIRECTIVES[PRIMARY[name]].flags
+    if (is_secret or name == "user") and len(words) > 1:
+        return b"%b ..." % words[0]
+    return without_password(line.decode("latin-1")).encode("latin-1")
 
 
 def _matching(pattern: bytes) -> list[bytes]:

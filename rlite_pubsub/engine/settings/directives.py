@@ -490,7 +490,7 @@ OURS: tuple[Directive, ...] = (
     text(
         "cold-store",
         "no",
-        "settled",
+        "settled secret",
         ours=True,
         meaning="Where the oldest entries of large topics are moved, as Parquet files: `local` (the folder `cold` of "
         "the store), a folder, or a URL such as `s3://bucket/prefix`; `no` for nowhere. Needs the extra `cold`.",
@@ -544,7 +544,7 @@ OURS: tuple[Directive, ...] = (
     text(
         "register-as",
         "",
-        "settled",
+        "settled secret",
         ours=True,
         meaning="The URL under which others reach this server, such as `redis://db1.example:6379`; by default the "
         "addresses that it listens on.",
