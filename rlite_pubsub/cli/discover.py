@@ -10,6 +10,7 @@ from datetime import datetime
 from rlite_pubsub import discovery
 from rlite_pubsub.cli.ending import CommandFailed
 from rlite_pubsub.cli.secrets import without_password
+from rlite_pubsub.cli.text import escaped
 from rlite_pubsub.discovery import ServerCard
 
 _COLUMNS = {"addresses": "40", "host": "16", "pid": ">8", "version": "9", "started": "19", "topics": ">7", "store": ""}
@@ -37,7 +38,8 @@ def _discover(arguments: argparse.Namespace) -> int:
     row = "  ".join(f"{{:{form}}}" for form in _COLUMNS.values()).format
     print(row(*_COLUMNS).rstrip())
     for card in found:
-        print(row(*_told(card, has_topics=arguments.directory is not None)).rstrip())
+        words = _told(card, has_topics=arguments.directory is not None)
+        print(row(*(escaped(word.encode(errors="surrogateescape")) for word in words)).rstrip())
     return 0
 
 
@@ -50,11 +52,18 @@ def _registered(arguments: argparse.Namespace) -> list[ServerCard]:
 
 def _told(card: ServerCard, *, has_topics: bool) -> tuple[str, ...]:
     return (
-        " ".join(card.addresses) or "-",
+        " ".join(map(without_password, card.addresses)) or "-",
         card.host,
         str(card.pid),
         card.version,
-        f"{datetime.fromtimestamp(card.started_ms / 1000):%Y-%m-%d %H:%M:%S}",
+        _when(card.started_ms),
         str(len(card.topics) + card.topics_left_out) if has_topics else "-",
         card.store,
     )
+
+
+def _when(time_ms: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(time_ms / 1000):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return "-"  # of somebody else's

@@ -11,6 +11,7 @@ import os
 import sys
 
 from rlite_pubsub.cli.secrets import without_password
+from rlite_pubsub.cli.terminal import close_door, harmless
 
 
 class CommandFailed(Exception):
@@ -23,6 +24,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     from rlite_pubsub.storage.errors import StoreError
 
+    if not vars(arguments).get("draws"):
+        close_door()
     try:
         code = int(arguments.run(arguments))
         sys.stdout.flush()
@@ -39,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def say(what: str) -> None:
     """Tell the user something that is no output."""
-    print(f"rlite-pubsub: {what}", file=sys.stderr, flush=True)
+    print(f"rlite-pubsub: {harmless(what)}", file=sys.stderr, flush=True)
 
 
 def _text(failure: Exception) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from rlite_pubsub.cli.doctor.files import PAUSE_SECONDS, existing, readers_of, sizes_of
 from rlite_pubsub.cli.ending import CommandFailed
 from rlite_pubsub.cli.target import add_target, client_of, folder_of, is_server, target_of
-from rlite_pubsub.cli.text import mapping, text
+from rlite_pubsub.cli.text import escaped, mapping, raw, text
 
 
 def subscribers(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +65,7 @@ def _subscribers(arguments: argparse.Namespace) -> int:
         bell_ms = entry["last_bell_ms"]
         print(
             row(
-                text(entry.get("name", entry["id"])),
+                escaped(raw(entry.get("name", entry["id"]))),
                 text(entry["kind"]),
                 entry["pid"] or "-",
                 text(entry["state"]),

@@ -17,10 +17,11 @@ _SMUGGLED = range(0xDC80, 0xDD00)
 def escaped(data: bytes) -> str:
     """Return the data in one line."""
     text = data.decode("utf-8", "surrogateescape")
-    return text if text.isprintable() and "\\" not in text else "".join(map(_escaped, text))
+    return text if text.isprintable() and "\\" not in text else "".join(map(escape_of, text))
 
 
-def _escaped(character: str) -> str:
+def escape_of(character: str) -> str:
+    """Return the character, or what stands for it."""
     if character in _NAMED:
         return _NAMED[character]
     if character.isprintable():

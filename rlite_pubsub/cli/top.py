@@ -129,7 +129,7 @@ def top(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", type=int, default=DEFAULT_LIMIT, help=f"look at this many topics, by name (default: {DEFAULT_LIMIT})"
     )
-    parser.set_defaults(run=_top)
+    parser.set_defaults(run=_top, draws=True)
 
 
 def _top(arguments: argparse.Namespace) -> int:

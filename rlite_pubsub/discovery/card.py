@@ -40,6 +40,10 @@ def card_of(text: str | bytes) -> ServerCard | None:
         said = json.loads(text)
         found = {field.name: said[field.name] for field in fields(ServerCard)}
         card = ServerCard(**found)
+        texts = card.id, card.host, card.store, card.version
+        numbers = card.pid, card.started_ms, card.topics_left_out
+        if not all(isinstance(each, str) for each in texts) or not all(type(each) is int for each in numbers):
+            return None
         return replace(card, addresses=tuple(map(str, card.addresses)), topics=tuple(map(str, card.topics)))
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -5,7 +5,8 @@
 
 The folder is `rlite-pubsub` in XDG_RUNTIME_DIR, or in /run/user/UID, or else `rlite-pubsub-UID` in the folder of
 temporary files. It has mode 0700, and one that somebody else owns is not used: nobody can put cards into it that are
-not his. root looks into everybody's. Who looks, and each server that starts, removes what the dead have left.
+not his. root looks into everybody's, and reads there what a card can be: a file of that user's, of a card's size.
+Whoever looks into his own folder, and each server that starts, removes what the dead have left.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ log = logging.getLogger("rlite_pubsub")
 
 NAME = "rlite-pubsub"
 _USERS = Path("/run/user")
+_MOST_BYTES = 1 << 20
+"""Of a card."""
 
 
 def folder_of_user() -> Path:
@@ -49,7 +52,7 @@ class PostedCard:
             folder.mkdir(mode=permissions.OWNERS_FOLDER)
         if not _is_trusted(folder, os.geteuid()):
             raise PermissionError(f"{folder} is not this user's alone")
-        list(_cards_in(folder))  # what the dead have left goes
+        list(_cards_in(folder, os.geteuid()))  # what the dead have left goes
         self._lock = Liveness.hold(folder, secrets.randbits(63))
         self._card = _card_path(folder, self._lock.subscriber)
         try:
@@ -76,11 +79,11 @@ class PostedCard:
 
 def on_this_machine() -> list[ServerCard]:
     """Return those that live and can be seen by this user, by store and pid."""
-    found = [card for folder in _folders() for card in _cards_in(folder)]
+    found = [card for folder, owner in _folders() for card in _cards_in(folder, owner)]
     return sorted(found, key=lambda card: (card.store, card.pid))
 
 
-def _folders() -> Iterator[Path]:
+def _folders() -> Iterator[tuple[Path, int]]:
     user = os.geteuid()
     folders = {folder_of_user(): user, _temporary(user): user}
     if user == 0:
@@ -88,7 +91,7 @@ def _folders() -> Iterator[Path]:
             owner = folder.parent.name if folder.name == NAME else folder.name.removeprefix(f"{NAME}-")
             if owner.isdigit():
                 folders.setdefault(folder, int(owner))
-    return (folder for folder, owner in folders.items() if _is_trusted(folder, owner))
+    return ((folder, owner) for folder, owner in folders.items() if _is_trusted(folder, owner))
 
 
 def _is_trusted(folder: Path, owner: int) -> bool:
@@ -99,7 +102,7 @@ def _is_trusted(folder: Path, owner: int) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == owner and not found.st_mode & 0o077
 
 
-def _cards_in(folder: Path) -> Iterator[ServerCard]:
+def _cards_in(folder: Path, owner: int) -> Iterator[ServerCard]:
     for lock in folder.glob("*.lock"):
         try:
             number = int(lock.stem, 16)
@@ -107,10 +110,12 @@ def _cards_in(folder: Path) -> Iterator[ServerCard]:
             continue
         found = probe(folder, number)
         path = _card_path(folder, number)
-        if found.lock is not None:
+        if found.lock is not None and owner == os.geteuid():
             _sweep(found.lock, path)
+        elif found.lock is not None:
+            found.lock.release()
         elif found.verdict is Verdict.ALIVE:
-            card = _read(path)
+            card = _read(path, owner)
             if card is not None:
                 yield card
 
@@ -127,11 +132,17 @@ def _sweep(lock: Liveness, path: Path) -> None:
         lock.release()
 
 
-def _read(path: Path) -> ServerCard | None:
+def _read(path: Path, owner: int) -> ServerCard | None:
+    """Return the card of a file; None if it is anything else: a FIFO, a link to a device, somebody else's."""
     try:
-        return card_of(path.read_bytes())
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None  # it has only begun, or has just ended
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != owner or status.st_size > _MOST_BYTES:
+            return None
+        return card_of(file.read(_MOST_BYTES))
 
 
 def _card_path(folder: Path, number: int) -> Path:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from patience import PATIENCE_S, until
 from server_process import ServerProcess, free_port
 
 from rlite_pubsub import discovery
+from rlite_pubsub.cli import main
 from rlite_pubsub.discovery import machine
 from rlite_pubsub.discovery.card import ServerCard, card_of
 from rlite_pubsub.discovery.machine import PostedCard
@@ -126,3 +129,39 @@ def test_command_prints_a_table_and_json(start: Start) -> None:
     assert head.split()[0] == "addresses" and f"redis://127.0.0.1:{server.port}" in row and row.endswith("/a/store")
     (card,) = json.loads(said("--json"))
     assert card["pid"] == server.pid and card["topics"] == []
+
+
+@pytest.mark.parametrize("kind", ["fifo", "zero", "link", "large", "bad types"])
+def test_what_is_no_card_is_passed_over_and_nobody_waits_for_it(runtime: Path, tmp_path: Path, kind: str) -> None:
+    """root looks into the folders of others, who may have put anything there."""
+    good, bad = PostedCard(runtime, replace(CARD, pid=7)), PostedCard(runtime, CARD)
+    path = bad._card
+    path.unlink()
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "zero":
+        path.symlink_to("/dev/zero")
+    elif kind == "link":
+        (tmp_path / "elsewhere").write_text(CARD.to_json())
+        path.symlink_to(tmp_path / "elsewhere")
+    elif kind == "large":
+        path.write_text(CARD.to_json() + " " * machine._MOST_BYTES)
+    else:
+        path.write_text(CARD.to_json().replace('"pid":1', '"pid":"x"'))
+    assert pids() == [7]
+    good.leave()
+    bad.leave()
+
+
+def test_a_card_of_another_user_shows_no_password_and_commands_no_terminal(
+    runtime: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = "\x1b]0;pwn\x07\nforged"
+    card = PostedCard(runtime, replace(CARD, host=evil, store=evil, version=evil, addresses=("redis://u:pw@h:1",)))
+    try:
+        assert main(["discover"]) == 0
+    finally:
+        card.leave()
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown and "\\x1b]0;pwn" in shown and len(shown.splitlines()) == 2
+    assert "redis://u:***@h:1" in shown

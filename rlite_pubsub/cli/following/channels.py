@@ -7,6 +7,7 @@ import os
 import sys
 
 from rlite_pubsub.cli.target import add_target, client_of
+from rlite_pubsub.cli.terminal import put
 from rlite_pubsub.cli.text import raw
 
 
@@ -63,8 +64,7 @@ def _subscribe(arguments: argparse.Namespace) -> int:
     ):
         (pubsub.psubscribe if arguments.patterns else pubsub.subscribe)(*arguments.names)
         for message in pubsub.listen():
-            sys.stdout.buffer.write(message["channel"] + b" " + raw(message["data"]) + b"\n")
-            sys.stdout.buffer.flush()
+            put(message["channel"], raw(message["data"]))
             left -= 1
             if left == 0:
                 break
@@ -75,5 +75,5 @@ def _channels(arguments: argparse.Namespace) -> int:
     with client_of(arguments.store) as client:
         names = sorted(client.pubsub_channels(arguments.pattern))
         for name, count in client.pubsub_numsub(*names) if names else []:
-            sys.stdout.buffer.write(b"%b %d\n" % (name, count))
+            put(name, b"%d" % count)
     return 0

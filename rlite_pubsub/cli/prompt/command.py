@@ -32,7 +32,7 @@ from rlite_pubsub.protocol.replies import Error
 def cli(parser: argparse.ArgumentParser) -> None:
     """Declares its options."""
     declare(parser)
-    parser.set_defaults(run=_run, usage_status=1)
+    parser.set_defaults(run=_run, usage_status=1, draws=True)
 
 
 def _run(arguments: argparse.Namespace) -> int:

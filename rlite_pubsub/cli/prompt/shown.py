@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from rlite_pubsub.cli.terminal import harmless
 from rlite_pubsub.engine.stats.monitor import quoted
 from rlite_pubsub.protocol.decoder import BigNumber
 from rlite_pubsub.protocol.encoder import double
@@ -39,7 +40,7 @@ def for_terminal(reply: Reply, prefix: bytes = b"") -> bytes:
 
 def _scalar(reply: Reply) -> bytes:
     if isinstance(reply, Error):
-        return b"(error) %b" % reply
+        return b"(error) %b" % harmless(reply.decode(errors="surrogateescape")).encode(errors="surrogateescape")
     if isinstance(reply, (Status, Verbatim, BigNumber)):
         return bytes(reply)
     if isinstance(reply, bytes):
