@@ -196,12 +196,18 @@ class Admission:
 
 
 def listen_unix(path: str, mode: int | None, backlog: int) -> socket.socket:
-    """A listening unix socket. A file that a dead server left is replaced; a living server's is not."""
+    """A listening unix socket. As in Redis, a file that lies there is replaced, and so is what a dead server left; a
+    living server's socket is not, nor a file of a store."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if Path(path).is_socket():
             if _answers(path):
                 raise StartupError(f"Failed opening Unix socket: bind: Address already in use: {path}")
+            os.unlink(path)
+        elif os.path.islink(path) or Path(path).is_file():
+            if _is_of_a_store(Path(path)):
+                raise StartupError(f"Failed opening Unix socket: {path} is a file of a store")
+            log.warning("The file %s is replaced by the Unix socket.", path)
             os.unlink(path)
         sock.bind(path)
         if mode:
@@ -214,6 +220,11 @@ def listen_unix(path: str, mode: int | None, backlog: int) -> socket.socket:
         sock.close()
         raise
     return sock
+
+
+def _is_of_a_store(path: Path) -> bool:
+    """Return whether it lies in a store's folder, or in one below."""
+    return any((folder / "data.mdb").exists() for folder in (path.parent, *path.absolute().parent.parents[:2]))
 
 
 def _answers(path: str) -> bool:

@@ -122,3 +122,21 @@ def test_populate_adds_keys_where_there_are_none(session: RecordedSession) -> No
     assert session.do("MGET", "long:0", "short:0") == b"*2\r\n$10\r\nvalue:0\0\0\0\r\n$3\r\nval\r\n"
     assert session.do("DBSIZE") == b":5\r\n"
 
+
+
+@pytest.mark.parametrize(
+    ("words", "length"),
+    [
+        ("SET k hello", 6),
+        ("SET k 12345", 3),
+        ("RPUSH k a b 1", 18),
+        ("SADD k a b", 5),
+        ("SADD k 1 2 300000", 21),
+        ("HSET k f v", 14),
+        ("ZADD k 1 a 2.5 b", 21),
+    ],
+)
+@pytest.mark.settings(enable_debug_command="yes")
+def test_object_tells_the_serialized_length_of_redis(session: RecordedSession, words: str, length: int) -> None:
+    session.do(*words.split())
+    assert b" serializedlength:%d " % length in session.do("DEBUG", "OBJECT", "k")

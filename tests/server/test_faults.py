@@ -140,6 +140,33 @@ def test_unix_socket_of_a_living_server_that_is_busy_is_not_taken_over(serve: Se
     assert os.path.exists(path)
 
 
+@pytest.mark.parametrize("is_link", [False, True])
+def test_file_at_the_place_of_the_unix_socket_is_replaced(serve: Serve, tmp_path: Path, is_link: bool) -> None:
+    """As by redis-server: many tests make the file first, to have a name."""
+    path, other = tmp_path / "s", tmp_path / "other"
+    other.write_text("kept")
+    if is_link:
+        path.symlink_to(other)
+    else:
+        path.write_text("")
+    server = serve("--unixsocket", str(path))
+    assert path.is_socket() and not path.is_symlink() and other.read_text() == "kept"
+    assert f"The file {path} is replaced" in server.log()
+
+
+@pytest.mark.parametrize("name", ["data.mdb", "subscribers/x", "folder"])
+def test_file_of_a_store_is_not_replaced_by_the_unix_socket(serve: Serve, tmp_path: Path, name: str) -> None:
+    store = tmp_path / "a"
+    (store / "subscribers").mkdir(parents=True)
+    (store / "folder").mkdir()
+    for each in ("data.mdb", "subscribers/x"):
+        (store / each).write_text("precious")
+    server = serve("--unixsocket", str(store / name), wait=False)
+    assert server.exit_code() == 1
+    assert "Failed opening Unix socket" in server.log() + server.output()
+    assert name == "folder" or (store / name).read_text() == "precious"
+
+
 def test_unix_socket_that_a_killed_server_left_is_replaced(serve: Serve, tmp_path: Path) -> None:
     path = str(tmp_path / "socket")
     serve("--unixsocket", path).end(signal.SIGKILL)

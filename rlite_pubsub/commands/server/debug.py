@@ -13,6 +13,7 @@ from rlite_pubsub.engine.arguments.help import help_reply
 from rlite_pubsub.engine.arguments.integers import integer
 from rlite_pubsub.engine.arguments.lookup import keyspace_of
 from rlite_pubsub.engine.encodings import encoding, references
+from rlite_pubsub.engine.payloads import payload_of
 from rlite_pubsub.engine.refusal import sync_store
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.settings.config_file import rewrite
@@ -237,6 +238,10 @@ def _rewrite_config(session: CommandSession, args: list[bytes]) -> Reply:
     return OK
 
 
+_FRAME_BYTES = 11
+"""Of a payload: the type, the version and the sum."""
+
+
 def _object(session: CommandSession, args: list[bytes]) -> Reply:
     record = keyspace_of(session).find(session.db, args[2])
     if record is None:
@@ -250,7 +255,7 @@ def _object(session: CommandSession, args: list[bytes]) -> Reply:
             id(record),
             references(record, shares_integers=shares_integers),
             encoding(record),
-            record.stored_bytes,
+            record.stored_bytes if isinstance(record, Topic) else len(payload_of(record)) - _FRAME_BYTES,
             used_at,
             idle_s,
         )
