@@ -122,21 +122,22 @@ def main(argv: list[str] | None = None) -> int:
         what = "option" if word.startswith("-") else "command"
         print(refusal(PROGRAM, f"unknown {what} {word}{meant(word, SUBCOMMANDS)}"), file=sys.stderr)
         return 1
+    _hide_passwords(word, rest)
     if word == "serve":
         from rlite_pubsub.cli.serving.serve import main as serve
 
         return serve(rest)
-    if any("://" in argument for argument in rest):
-        _hide_passwords(rest)
     from rlite_pubsub.cli.ending import run
 
     return run(parser_of([word]).parse_args(args))
 
 
-def _hide_passwords(words: list[str]) -> None:
-    from rlite_pubsub.cli.secrets import hide, in_urls
+def _hide_passwords(word: str, words: list[str]) -> None:
+    """Before anything else is imported: everybody on the machine reads them until then."""
+    if word == "serve" or any("://" in argument for argument in words):
+        from rlite_pubsub.cli.secrets import hide, in_flags, in_urls
 
-    hide(in_urls(words))
+        hide(in_flags(words) if word == "serve" else in_urls(words))
 
 
 def _print_version() -> int:

@@ -1,8 +1,8 @@
 """Passwords among the arguments of this process: left out of what is printed, and blotted out of what `ps` shows to
 everybody on the machine.
 
-The blot comes late: others may have seen them in the first milliseconds. A file or the environment is better, and
-the docs say so.
+The blot comes first, and yet late: others may have seen them in the milliseconds before. A file or the environment is
+better, and the docs say so.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 
 from rlite_pubsub.engine.settings.secret_urls import passwords_in, without_password
 
-__all__ = ["hide", "in_urls", "without_password"]
+__all__ = ["SECRET_FLAGS", "hide", "in_flags", "in_urls", "without_password"]
 
+SECRET_FLAGS = ("--requirepass", "--masteruser", "--masterauth", "--tls-key-file-pass", "--tls-client-key-file-pass")
 _FIRST_FIELD_AFTER_NAME = 2
 _ARG_START, _ARG_END = 47, 48
 """Of /proc/self/stat, counted from 0 (proc(5) counts from 1)."""
@@ -25,6 +26,19 @@ _ARG_START, _ARG_END = 47, 48
 def in_urls(words: Iterable[str]) -> list[bytes]:
     """Return the passwords in the URLs among a command's arguments."""
     return [os.fsencode(secret) for secret in passwords_in(words)]
+
+
+def in_flags(words: list[str]) -> list[bytes]:
+    """Return the passwords among the flags of `serve`, in URLs and after flags that take one; no directive's
+    declaration is imported for that, because meanwhile everybody could read them."""
+    found = in_urls(words)
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        flag, blank, value = word.partition(" ")
+        if flag.lower() in SECRET_FLAGS:
+            found.append(os.fsencode((value if blank else following).strip().strip("\"'")))
+        elif word.startswith((">", "<")):
+            found.append(os.fsencode(word))  # of `--user NAME on >PASSWORD`
+    return found
 
 
 def hide(secrets: Iterable[bytes]) -> None:

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlite_pubsub.cli import secrets
 from rlite_pubsub.cli.text import escaped
+from rlite_pubsub.engine.settings.directives import DIRECTIVES
 
 
 @given(st.binary())
@@ -46,3 +48,11 @@ def _bytes_of(shown: str) -> bytes:
 )
 def test_text_stays_and_what_is_none_is_escaped(data: bytes, shown: str) -> None:
     assert escaped(data) == shown
+
+
+def test_every_directive_with_a_password_is_hidden_in_the_list_of_processes() -> None:
+    secret = {f"--{name}" for name, directive in DIRECTIVES.items() if "secret" in directive.flags}
+    assert secret - set(secrets.SECRET_FLAGS) == {"--cold-store", "--register", "--register-as", "--backup-to"}
+    words = ["x.conf", "--masterauth", "a", "--REQUIREPASS 'b'", "--cold-store", "s3://k:c@h?secret_key=d&x=1"]
+    words += ["--user", "ann", "on", ">e", "--port", "1", "--backup-to", "/folder"]
+    assert sorted(secrets.in_flags(words)) == [b">e", b"a", b"b", b"c", b"d"]

@@ -127,7 +127,7 @@ def outer_address() -> str:
 def test_no_password_of_the_command_line_is_in_the_list_of_processes(serve: Serve) -> None:
     flags = ["--masterauth", "SECRET1", "--register-as", "redis://u:SECRET2@127.0.0.1:1"]
     flags += ["--register", "redis://u:SECRET3@127.0.0.1:1/?secret_key=SECRET4", "--tls-key-file-pass", "SECRET5"]
-    flags += ["--appendonly", "no", "--cold-store", "no"]
+    flags += ["--appendonly", "no", "--cold-store", "no", "--requirepass SECRET6", "--user", "ann", "on", ">SECRET7"]
     server = serve(*flags)
     shown = Path(f"/proc/{server.pid}/cmdline").read_bytes()
     assert b"SECRET" not in shown and b"redis://u:*******@127.0.0.1:1" in shown

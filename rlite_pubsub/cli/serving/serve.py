@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import rlite_pubsub.commands.all  # noqa: F401  rules of users name commands
 from rlite_pubsub.cli.parser import meant, refusal
-from rlite_pubsub.cli.secrets import hide, in_urls
 from rlite_pubsub.engine.settings.config_file import ConfigFileError, ConfigReader, file_text, read_password
-from rlite_pubsub.engine.settings.directives import DIRECTIVES, PRIMARY
+from rlite_pubsub.engine.settings.directives import PRIMARY
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.engine.settings.spelling import quoted
 from rlite_pubsub.engine.settings.themes import IGNORED
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from rlite_pubsub.server.node import Node
 
 PROGRAM = "rlite-pubsub serve"
-NO_SECRET = (b"no", b"local")
-"""Words in place of a URL."""
 MORE_NAMES = ("user", "include")
 """What a file has beside directives, and a flag may be, too."""
 
@@ -52,7 +49,6 @@ def _serve(words: list[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     settings = configuration.settings
-    hide(_secrets(settings, words))
     supervision.daemonize(settings)
     logs.start(settings)
     if configuration.ignored:
@@ -74,12 +70,6 @@ def _serve(words: list[str]) -> int:
         return 1
     finally:
         supervision.stopped(settings)
-
-
-def _secrets(settings: Settings, words: list[str]) -> list[bytes]:
-    """Return what nobody else is to see of the command line: passwords, and those in URLs."""
-    values = [settings[name] for name, directive in DIRECTIVES.items() if "secret" in directive.flags]
-    return [value for value in values if b"://" not in value and value not in NO_SECRET] + in_urls(words)
 
 
 class Configuration(NamedTuple):
