@@ -7,7 +7,7 @@ import gc
 import random
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -24,9 +24,11 @@ from rlite_pubsub.gateway.events.matcher import Matcher
 from rlite_pubsub.gateway.events.posting import NoRoom, PostRefused
 from rlite_pubsub.keyspace.sweeping import sweep_some
 from rlite_pubsub.keyspace.topic.topic import Topic
+from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.topics import chunks, entry_ids, type_index
 from rlite_pubsub.storage.topics.chunks import Chunk
+from rlite_pubsub.storage.turn import Turn
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -173,15 +175,24 @@ async def test_posts_of_a_turn_are_one_commit(bus: Bus) -> None:
     assert bus.keyspace.environment.last_commit() == before + 1
 
 
+def never_committing(environment: Environment) -> Callable[..., None]:
+    """Its `end`, on a disk that is full."""
+    end = environment.end
+
+    def end_full(turn: Turn, *, commit: bool) -> None:
+        end(turn, commit=False)
+        if commit:
+            raise StoreFull(environment.path, 1)
+
+    return end_full
+
+
 async def test_post_is_refused_where_the_commit_fails(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
     posting = bus.posting()
     post = posting.post(b"events", (b"type", b"t", b"body", b"x"))
 
-    def full(*_: object, **__: object) -> None:
-        raise StoreFull(bus.keyspace.environment.path, 1)
-
     with monkeypatch.context() as patched:
-        patched.setattr(bus.keyspace.stored, "settle", full)
+        patched.setattr(bus.keyspace.environment, "end", never_committing(bus.keyspace.environment))
         bus.house.engine.commit()
     end_turn(bus.house.engine.hub.agenda)
     with pytest.raises(NoRoom):
@@ -196,11 +207,8 @@ async def test_large_batch_that_cannot_be_committed_is_refused_whole_at_once(
     posting = bus.posting()
     posts = [posting.post(b"events", (b"type", b"t")) for _ in range(count)]
 
-    def full(*_: object, **__: object) -> None:
-        raise StoreFull(bus.keyspace.environment.path, 1)
-
     with monkeypatch.context() as patched:
-        patched.setattr(bus.keyspace.stored, "settle", full)
+        patched.setattr(bus.keyspace.environment, "end", never_committing(bus.keyspace.environment))
         began = time.process_time()
         bus.house.engine.commit()
         end_turn(bus.house.engine.hub.agenda)
