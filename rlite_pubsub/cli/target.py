@@ -130,10 +130,10 @@ def _name_of(uid: int) -> str:
 
 
 def must_be_readable(path: str) -> None:
-    """Raises OSError where nobody can read it, and CommandFailed where it is neither a file nor a folder: whoever opens
-    a FIFO waits, and a device never ends."""
+    """Raises OSError where nobody can read it, and CommandFailed where it is neither a file, a folder nor a pipe, which
+    the user has named: a device never ends."""
     mode = os.stat(path).st_mode
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise CommandFailed(f"{path} is neither a file nor a folder")
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISFIFO(mode)):
+        raise CommandFailed(f"{path} is neither a file, a pipe nor a folder")
     if not os.access(path, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -61,8 +60,7 @@ def test_only_what_changes_keys_is_executed_and_the_rest_is_named(
     ("source", "why"),
     [
         ("/etc/hosts", "neither an RDB file nor an append-only file"),
-        ("/dev/zero", "neither a file nor a folder"),
-        ("{}/fifo", "neither a file nor a folder"),
+        ("/dev/zero", "neither a file, a pipe nor a folder"),
         ("{}/none", "No such file or directory"),
         ("{}/a store", "it is a store already"),
         ("{}/redis", "import {}/redis/dump.rdb"),
@@ -72,7 +70,6 @@ def test_only_what_changes_keys_is_executed_and_the_rest_is_named(
 def test_what_is_not_redis_s_is_named(
     tmp_path: Path, folder: Path, source: str, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    os.mkfifo(tmp_path / "fifo")
     (tmp_path / "redis").mkdir()
     (tmp_path / "redis" / "dump.rdb").write_bytes(rdb())
     (tmp_path / "empty").mkdir()
