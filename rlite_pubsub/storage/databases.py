@@ -100,10 +100,10 @@ def items_from(txn: Txn, prefix: bytes, start: bytes) -> Iterator[tuple[bytes, b
     """Like `items`, from a key on."""
     cursor = txn.cursor()
     if cursor.set_range(start):
-        for key, value in cursor.iternext():
+        for key in cursor.iternext(values=False):  # the value of the row behind the last one may be large
             if not key.startswith(prefix):
                 return
-            yield key, value
+            yield key, cursor.value()
 
 
 def after(prefix: bytes) -> bytes:

@@ -142,10 +142,10 @@ def stretch(txn: Txn, prefix: bytes, place: int, bits: int) -> list[tuple[bytes,
     end = (place + 1) << shift
     bound = databases.after(prefix) if end >> 8 * _PLACE_BYTES else prefix + end.to_bytes(_PLACE_BYTES, "big")
     found = []
-    for key, value in cursor.iternext():
+    for key in cursor.iternext(values=False):
         if key >= bound:
             break
-        found.append((key, value))
+        found.append((key, cursor.value()))
     return found
 
 

@@ -153,10 +153,10 @@ def walk(txn: Txn, space: int, digest: bytes = b"") -> Iterator[tuple[bytes, int
     of_space = databases.KEYS + _SPACE.pack(space)
     cursor = txn.cursor()
     if cursor.set_range(of_space + digest):
-        for key, value in cursor.iternext():
+        for key in cursor.iternext(values=False):
             if not key.startswith(of_space):
                 return
-            yield key[len(of_space) :], *head(value)
+            yield key[len(of_space) :], *head(cursor.value())
 
 
 def run(txn: Txn, space: int, digest: bytes, count: int, now_ms: int) -> list[tuple[bytes, int]]:
@@ -166,11 +166,11 @@ def run(txn: Txn, space: int, digest: bytes, count: int, now_ms: int) -> list[tu
     found: list[tuple[bytes, int]] = []
     cursor = txn.cursor()
     if cursor.set_range(of_space + digest):
-        for key, value in cursor.iternext():
+        for key in cursor.iternext(values=False):
             if count <= 0 or not key.startswith(of_space):
                 break
             count -= 1
-            _, expires_ms, name = head(value)
+            _, expires_ms, name = head(cursor.value())
             if not expires_ms or expires_ms > now_ms:
                 found.append((name, expires_ms))
     return found

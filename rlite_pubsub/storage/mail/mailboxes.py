@@ -96,9 +96,10 @@ def take(
     found: list[Letter] = []
     if not cursor.set_range(_KEY.pack(databases.MAILBOXES, *mailbox, after_sequence + 1)):
         return found
-    for key, value in cursor.iternext():
+    for key in cursor.iternext(values=False):
         if not key.startswith(head):
             break
+        value = cursor.value()
         limit_bytes -= _ENTRY.unpack_from(value)[2]
         if (limit_bytes < 0 and found) or len(found) == most:
             break
