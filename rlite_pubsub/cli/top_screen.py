@@ -30,10 +30,11 @@ def head_lines(page: TopPage) -> list[str]:
         )
     ]
     traffic = [f"{bytes_text(about[f'total_net_{way}put_bytes_per_s'])}/s {way}" for way in ("in", "out")]
+    store_bytes = about["store_disk_bytes"] or about["data_disk_bytes"]  # of an older server
     gauges = [
         f"{count_text(about['connected_clients'])} sessions ({count_text(about['subscribed_sessions'])} subscribed)",
         f"{bytes_text(about['used_memory_private'])} memory",
-        f"{bytes_text(about['data_disk_bytes'])} store, {bytes_text(about['filesystem_free_bytes'])} free on disk",
+        f"{bytes_text(store_bytes)} store, {bytes_text(about['filesystem_free_bytes'])} free on disk",
         f"{bytes_text(about['spilled_bytes'])} buffered to disk",
         f"{count_text(about['gaps'])} gaps",
         f"up {seconds_text(about['uptime_in_seconds'])}",
@@ -46,13 +47,12 @@ MOST_WARNINGS = 3
 
 def _warning_lines(warnings: list[dict[str, Any]]) -> list[str]:
     """Return the first of them, the worst first; names as they are shown elsewhere."""
+    warnings = [each for each in warnings if each["severity"] != NOTE]
     lines = []
     for each in warnings[:MOST_WARNINGS]:
         about = " of ".join(escaped(part.encode()) for part in reversed(each["subject"]))
-        mark = "-" if each["severity"] == NOTE else "!"
-        lines.append(f"{mark} {each['code']} {about}: {escaped(each['text'].encode())}")
-        if mark == "!" and each["code"] in ADVICE:
-            lines.append(f"  {ADVICE[each['code']]}")
+        advice = f" -> {ADVICE[each['code']]}" if each["code"] in ADVICE else ""
+        lines.append(f"! {each['code']} {about}: {escaped(each['text'].encode())}{advice}")
     left = len(warnings) - MOST_WARNINGS
     return [*lines, f"! and {left} more warnings"] if left > 0 else lines
 

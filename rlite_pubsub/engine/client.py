@@ -285,6 +285,10 @@ class Client(Session):
         """Return how many bytes came from and went to the peer, if they are counted anyway; else None."""
         return None
 
+    def unsent_bytes(self) -> int:
+        """Return how much the kernel has of what was sent, and the peer has not acknowledged; 0 if it does not tell."""
+        return 0
+
     def footprint(self) -> Footprint:
         """Return how much memory its owner knows the connection to use."""
         return Footprint()

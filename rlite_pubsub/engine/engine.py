@@ -321,6 +321,7 @@ class Engine:
                 self.sessions,
                 lambda: self.key_commit.failure,
                 self._now_ms,
+                connections.stuck,
             )
         self.channel_rates = ChannelRates(hub, stopwatch, call_later)
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)

@@ -40,6 +40,7 @@ _CONNECTION = record(
     durable=maybe(NAME),
     buffered_bytes=NUMBER,
     disk_bytes=NUMBER,
+    unsent_bytes=NUMBER,
     waiting_ms=NUMBER,
     input_bytes=maybe(NUMBER),
     output_bytes=maybe(NUMBER),
@@ -55,6 +56,7 @@ _KILL = {
     },
     "additionalProperties": False,
 }
+_LAG = ("buffered_bytes", "disk_bytes", "unsent_bytes")
 _IS_PROCESS = re.compile("[0-9a-f]{16}")
 
 
@@ -69,12 +71,11 @@ class ConnectionsResource:
         "GET",
         "/api/connections",
         "Connections of every process of the store",
-        about="The slowest readers come first, at most `count` of each process. `buffered_bytes` waits for the "
-        "client "
-        "in memory, `disk_bytes` on disk, the oldest of it for `waiting_ms`. `input_bytes` and `output_bytes` are "
-        "counted "
-        "by the kernel since the connection began, and null where it does not tell; `at_ms` is when all this was so. A "
-        "process that has not answered has `answers` false. Takes the right to SUBSCRIBER.CLIENTS.",
+        about="The slowest readers come first, at most `count` of each process. `buffered_bytes` waits for the client "
+        "in memory, `disk_bytes` on disk, `unsent_bytes` in the kernel, the oldest of it for `waiting_ms`. "
+        "`input_bytes` and `output_bytes` are counted by the kernel since the connection began, and null where it does "
+        "not tell; `at_ms` is when all this was so. A process that has not answered has `answers` false. Takes the "
+        "right to SUBSCRIBER.CLIENTS.",
         parameters=(COUNT,),
         answers=as_json(record(processes=array(_PROCESS), connections=array(_CONNECTION))),
     )
@@ -98,7 +99,7 @@ class ConnectionsResource:
                 }
             )
             found += [{**about, **_told(client), "at_ms": each["at_ms"]} for client in each["clients"]]
-        found.sort(key=lambda client: (-client["buffered_bytes"] - client["disk_bytes"], -client["waiting_ms"]))
+        found.sort(key=lambda client: (-sum(client[name] for name in _LAG), -client["waiting_ms"]))
         return {"processes": processes, "connections": found}
 
     @serves(
@@ -139,6 +140,7 @@ class ConnectionsResource:
 
 def _told(client: dict[str, object]) -> dict[str, object]:
     told = dict(client)
+    told.setdefault("unsent_bytes", 0)
     told["blocked"] = bool(told["blocked"])
     told["durable"] = told["durable"] or None
     for name in ("input_bytes", "output_bytes"):

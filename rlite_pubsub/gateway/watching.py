@@ -64,7 +64,7 @@ _OF_INFO = {
     "data_live_bytes": "store_live_bytes",
     "data_free_bytes": "store_free_bytes",
     "data_held_bytes": "store_held_bytes",
-    "data_disk_bytes": "store_disk_bytes",
+    "store_disk_bytes": "store_disk_bytes",
     "old_readers": "old_readers",
     "oldest_reader_age_ms": "oldest_reader_age_ms",
 }

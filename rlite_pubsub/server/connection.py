@@ -33,6 +33,7 @@ from rlite_pubsub.pubsub.route import NOBODY, Route
 from rlite_pubsub.server.connections import PUBLISH, XADD, Connections
 from rlite_pubsub.server.peer_socket import PeerSocket
 from rlite_pubsub.server.sockets import (
+    NOBODY_KNOWS,
     OUTPUT_QUEUE_IS_KNOWN,
     has_failed,
     is_loopback,
@@ -522,6 +523,10 @@ class Connection(CommandSession):
 
     def traffic(self) -> Traffic | None:
         return None if self._is_unix or self.fd < 0 else traffic_of(self.socket)
+
+    def unsent_bytes(self) -> int:
+        unsent = unacknowledged_bytes(self.socket) if self.fd >= 0 else 0
+        return 0 if unsent >= NOBODY_KNOWS else unsent
 
     def footprint(self) -> Footprint:
         outbox = self.outbox

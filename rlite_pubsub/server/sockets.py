@@ -21,7 +21,7 @@ _INT = struct.Struct("i")
 _TCP_COUNTS = struct.Struct("=QQ")
 _TCP_COUNTS_AT, _TCP_INFO_BYTES = 120, 136
 """tcpi_bytes_acked and tcpi_bytes_received, which are the same in every version of the structure that has them."""
-_ALL = sys.maxsize
+NOBODY_KNOWS = sys.maxsize
 
 
 def unacknowledged_bytes(sock: socket.socket) -> int:
@@ -31,7 +31,7 @@ def unacknowledged_bytes(sock: socket.socket) -> int:
     try:
         answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(_INT.size))  # SIOCOUTQ has the same number
     except (OSError, ValueError):
-        return _ALL
+        return NOBODY_KNOWS
     return int(_INT.unpack(answer)[0])
 
 

@@ -21,6 +21,7 @@ from typing import cast
 from rlite_pubsub.storage import format, proving
 from rlite_pubsub.storage.boot import boot_id
 from rlite_pubsub.storage.checkpoints import checkpoint
+from rlite_pubsub.storage.disk_use import DiskUse
 from rlite_pubsub.storage.environment import Durability, Environment
 from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreRemoved, StoreUnwritable
 from rlite_pubsub.storage.folder import Folder
@@ -59,6 +60,7 @@ class Store:
         self._users = 1
         self.is_lost = False  # found out by `is_in_place`
         self.incidents = Incidents(live)
+        self.disk_use = DiskUse(folder.path)
         self.reaped = 0  # dead subscribers that this process has cleaned up after
 
     @classmethod

@@ -258,6 +258,8 @@ def test_live_table_waits_for_a_server_that_was_killed(
     again = ServerProcess(tmp_path, port=server.port)
     try:
         redis.Redis(port=again.port).xadd("brandnew", {"n": 1})
+        terminal.shows("server_died")
+        terminal.press("/brand\r")
         terminal.shows("brandnew")
         until(lambda: "refused" not in terminal.page())
     finally:

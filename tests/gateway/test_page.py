@@ -411,6 +411,15 @@ def test_nothing_is_wider_than_the_window(server: HttpServer, look: Look, width:
         if view not in ("overview", "patterns", "help"):
             expect(sight.rows.first).to_be_visible()
         assert sight.page.evaluate(too_wide) == [], view
+    redis.xadd("jobs", {"a": "b" * 3000})
+    redis.xgroup_create("jobs", "workers", "0")
+    redis.xreadgroup("workers", "w", {"jobs": ">"})
+    sight.turn_to("group", topic="jobs", name="workers")
+    expect(sight.panel.get_by_role("grid", name="Pending entries").locator(".rows [role=row]")).to_have_count(1)
+    assert sight.page.evaluate(too_wide) == []
+    sight.turn_to("topic", name="jobs")
+    expect(sight.panel.get_by_role("grid", name="Entries").locator(".rows [role=row]")).to_have_count(1)
+    assert sight.page.evaluate(too_wide) == []
     sight.turn_to("tail", kind="topic", name="t" * 300, **{"from": "earliest"})
     expect(sight.rows).to_have_count(1)
     assert sight.page.evaluate(too_wide) == []

@@ -35,13 +35,14 @@ def test_connections_of_another_process_are_there_and_one_is_closed_once_that_is
     expect(sight.panel.locator("#connections-size")).to_contain_text("2 processes")
     cells = sight.cells("billing-1")
     assert cells[2:4] == ["default", "2"] and cells[-2] == str(other.pid)
-    sight.row("billing-1").get_by_role("button", name="Close").click()
+    sight.row("billing-1").get_by_role("button", name="Disconnect").click()
     dialog = sight.page.get_by_role("dialog")
     dialog.get_by_role("button", name="Cancel").click()
     assert other.redis().client_list(_type="pubsub")
-    sight.row("billing-1").get_by_role("button", name="Close").click()
-    dialog.get_by_role("button", name="Close it").click()
-    sight.notice("Closed connection")
+    sight.row("billing-1").locator(".opens").click()
+    dialog.get_by_role("button", name="Disconnect").click()
+    dialog.get_by_role("button", name="Disconnect", exact=True).click()
+    sight.notice("Disconnected connection")
     expect(sight.row("billing-1")).to_have_count(0)
     assert other.redis().client_list(_type="pubsub") == []
 
@@ -76,7 +77,8 @@ def test_row_opens_in_full_where_the_screen_has_room_for_three_columns(serve: Se
     facts = dict(zip(dialog.locator("dt").all_inner_texts(), dialog.locator("dd").all_inner_texts(), strict=True))
     assert (facts["User"], facts["Subscriptions"], facts["Process"]) == ("default", "1", str(server.pid))
     expect(dialog).to_contain_text("last command subscribe")
-    dialog.get_by_role("button", name="Close").click()
+    sight.turn_to("subscribers")  # as Back does
+    expect(dialog).to_have_count(0)
     sight.turn_to("subscribers")
     sight.rows.first.locator(".opens").click()
     expect(sight.page.get_by_role("dialog")).to_contain_text(str(server.pid))
@@ -113,7 +115,7 @@ def test_slow_reader_comes_first_with_what_waits_for_it(server: HttpServer, look
         sight = look(server).open("connections")
         expect(sight.row("slow")).to_have_attribute("aria-rowindex", "2")
         cells = sight.cells("slow")
-        assert re.search("MB", cells[5]) and re.search(r"ms|s|min", cells[6])
+        assert re.search("MB", cells[5]) and re.search(r"ms|s|min", cells[7])
         head = sight.table.get_by_role("columnheader", name="Client")
         head.get_by_role("button").click()
         expect(head).to_have_attribute("aria-sort", "ascending")
@@ -275,3 +277,23 @@ def test_user_is_not_offered_what_its_rules_forbid(serve: Serve, look: Look) -> 
     redis.acl_setuser("ann", enabled=False)
     sight.page.reload()
     expect(dialog).to_contain_text("Your session has ended")
+
+
+def test_durable_subscriber_is_shown_with_its_names_its_limits_and_what_can_be_done(serve: Serve, look: Look) -> None:
+    server = serve()
+    with server.connect() as away:
+        away.do("SUBSCRIBER.ATTACH", "bill's", "TTL", "3600", "MAXLEN", "50")
+        away.do("SUBSCRIBE", "orders", "invoices")
+    sight = look(server).open("overview")
+    sight.turn_to("subscribers")
+    sight.row("bill's").locator(".opens").click()
+    dialog = sight.page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Channels: ")
+    for text in ("orders", "invoices", "stays for 1 h", "keeps 50 messages"):
+        expect(dialog).to_contain_text(text)
+    quoted = "'bill'\\''s'"
+    for verb in ("INFO", "DELETE", "ATTACH"):
+        expect(dialog).to_contain_text(f"redis-cli -p {server.port} SUBSCRIBER.{verb} {quoted}")
+    sight.page.go_back()
+    expect(dialog).to_have_count(0)
+    expect(sight.page.get_by_role("tab", name="Overview")).to_have_attribute("aria-selected", "true")

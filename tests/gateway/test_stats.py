@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Callable
 
@@ -103,3 +104,23 @@ def test_stream_of_samples_ends_whole_when_the_server_goes(server: HttpServer) -
     assert server.end() == 0
     source.response.read()  # IncompleteRead where it is cut off
     assert "Traceback" not in server.log()
+
+
+def test_store_on_disk_is_all_of_its_files(server: HttpServer) -> None:
+    def on_disk() -> int:
+        return sum(file.stat().st_blocks * 512 for file in server.store_folder.rglob("*") if file.is_file())
+
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect(("127.0.0.1", server.port))
+        slow.sendall(b"SUBSCRIBE news\r\n")
+        redis = server.redis()
+        until(lambda: redis.pubsub_numsub("news")[0][1] == 1, "the subscription")
+        for _ in range(300):
+            redis.publish("news", b"x" * 100_000)
+        assert (server.store_folder / "live.mdb").stat().st_blocks * 512 > 10 << 20
+
+        def told() -> int:
+            return int(json.loads(server.ask("GET", "/api/stats")[2])["store_disk_bytes"])
+
+        until(lambda: abs(told() - on_disk()) < 2 << 20, "the size of all files")

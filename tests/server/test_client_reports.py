@@ -45,6 +45,28 @@ def test_each_process_tells_the_others_of_its_connections_while_somebody_asks(se
     assert subscribed[b"buffered_bytes"] == subscribed[b"disk_bytes"] == subscribed[b"waiting_ms"] == 0
 
 
+def test_reader_that_is_slow_within_the_kernels_buffers_comes_first(server: ServerProcess) -> None:
+    client = client_of(server)
+    busy = client_of(server).pubsub()
+    busy.subscribe("other")
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect(("127.0.0.1", server.port))
+        slow.sendall(b"CLIENT SETNAME slow\r\nSUBSCRIBE news\r\n")
+        until(lambda: client.pubsub_numsub("news")[0][1] == 1)
+        client.publish("news", b"x" * 200_000)  # the kernel takes it all
+        client.publish("other", "x")
+        assert busy.get_message(timeout=PATIENCE_S)
+        first = told(server)[server.pid][b"clients"][0]
+        assert first[b"name"] == b"slow" and first[b"unsent_bytes"] > 100_000
+        assert first[b"buffered_bytes"] == first[b"disk_bytes"] == 0
+        until(lambda: told(server)[server.pid][b"clients"][0][b"waiting_ms"] > 50)
+        sent = 0
+        while sent < 200_000:
+            sent += len(slow.recv(1 << 16))
+        until(lambda: not any(each[b"unsent_bytes"] for each in told(server)[server.pid][b"clients"]))
+
+
 def test_what_waits_is_told_with_its_age_and_comes_first(server: ServerProcess) -> None:
     with socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

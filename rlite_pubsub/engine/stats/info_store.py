@@ -35,6 +35,7 @@ def _fields(store: Store) -> Iterator[tuple[str, object]]:
         yield f"{name}_held_bytes", sizes.held
         yield f"{name}_disk_bytes", sizes.disk
         old += [(environment, each) for each in environment.account.old_readers()]
+    yield "store_disk_bytes", store.disk_use.size_bytes()
     disk = disk_of(store)
     if disk is not None:
         yield "filesystem_bytes", disk[0]

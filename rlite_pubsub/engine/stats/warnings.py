@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from rlite_pubsub.engine.client import Client
     from rlite_pubsub.engine.settings.settings import Settings
+    from rlite_pubsub.engine.stats.connections import UnsentBytes
     from rlite_pubsub.engine.waits.writer_wait import WriterWaits
     from rlite_pubsub.keyspace.keyspace import Keyspace
     from rlite_pubsub.pubsub.census import CensusEntry
@@ -39,6 +40,8 @@ _ORDER = (CRITICAL, WARNING, NOTE)
 GROWTH_S = 120.0
 """A lag that has grown from look to look for so long, and by `LEAST_GROWTH`, is a warning before it is large."""
 LEAST_GROWTH = 1000
+STUCK_S, STUCK_BYTES = 60.0, 64 << 10
+"""A client that accepts nothing for so long, though the kernel has so much for it, is slow, whatever the threshold."""
 MOST_LAGS = 10_000
 """Groups whose growth is known."""
 _NOTES = {"server_started"}
@@ -130,6 +133,7 @@ class Warnings:
         sessions: Mapping[int, Client],
         commit_failure: Callable[[], Exception | None],
         now_ms: Callable[[], int],
+        stuck: Callable[[float], list[tuple[Client, UnsentBytes]]],
     ) -> None:
         self._settings = settings
         self._store = store
@@ -138,6 +142,7 @@ class Warnings:
         self._sessions = sessions
         self._commit_failure = commit_failure
         self._now_ms = now_ms
+        self._stuck = stuck
         self._sizes: dict[bytes, int] = {}  # of the mailboxes of away subscribers, at the last look
         self._groups: list[Warning] = []
         self._groups_commit: int | None = None  # when they were looked at
@@ -246,6 +251,14 @@ class Warnings:
         most = self._settings["warn-connection-bytes"]
         if not most:
             return
+        for session, unsent in self._stuck(STUCK_S)[:MOST_OF_A_KIND]:
+            if unsent.size >= STUCK_BYTES and session.outbox.waiting_bytes < most:
+                name = f" ({session.name.decode(errors='backslashreplace')})" if session.name else ""
+                text = (
+                    f"Connection {session.id}{name} from {session.address} has accepted nothing for "
+                    f"{_time(self._now_ms() / 1000 - unsent.since)}; {_bytes(unsent.size)} wait for it in the kernel"
+                )
+                yield Warning("connection_slow", WARNING, (b"%d" % session.id, session.name), text)
         slow = [(session.outbox.waiting_bytes, session) for session in self._sessions.values()]
         slow = sorted([each for each in slow if each[0] >= most], key=lambda each: -each[0])
         for waiting, session in slow[:MOST_OF_A_KIND]:

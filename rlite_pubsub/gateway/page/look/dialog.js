@@ -1,5 +1,5 @@
 // Questions that stand before everything else until they are answered. The browser makes the rest of the page inert;
-// Tab stays within, Escape says no, and the focus goes back to where it was.
+// Tab stays within, Escape and the browser's Back say no, and the focus goes back to where it was.
 
 import { el } from "./dom.js";
 
@@ -31,12 +31,15 @@ export function question({ title, text, fields = [], yes, no = "Cancel", isDange
       },
       form,
     );
+    const leave = () => end(null);
+    addEventListener("hashchange", leave);
     document.body.append(dialog);
     dialog.showModal();
     (fields[0]?.querySelector("input") ?? refuse ?? agree).focus();
 
     function end(answer) {
       if (!dialog.isConnected) return;
+      removeEventListener("hashchange", leave);
       dialog.remove();
       if (before?.isConnected) before.focus();
       resolve(answer);

@@ -1,7 +1,7 @@
 // What is known of one thing: names and values side by side.
 
 import { question } from "./dialog.js";
-import { el, say } from "./dom.js";
+import { el, say, shown } from "./dom.js";
 
 export class Facts {
   #values = new Map();
@@ -24,18 +24,34 @@ export class Facts {
   }
 }
 
-// A row of a table in full: what does not fit on a narrow screen, and what a pointer would be told, too.
-export function showRow(columns, row) {
+// A row of a table in full: what does not fit on a narrow screen, what a pointer would be told, and what can be done with
+// it. `details(row)` are elements behind that.
+export function showRow({ columns, actions = [], details = () => [] }, row) {
   const [name, ...others] = columns;
-  const facts = new Facts(others);
+  const facts = new Facts(others.filter((column) => !column.few));
   facts.show(row);
+  const offered = actions.filter((action) => action.isOffered?.(row) ?? true);
+  const buttons = offered.map((action) => el("button", { type: "button", click: (event) => act(event, action, row) }, `${action.title(row)}…`));
   return question({
     title: name.text(row),
     text: name.hint?.(row).replaceAll("\n", " · ") ?? "",
-    fields: [facts.element],
+    fields: [facts.element, ...details(row), ...(buttons.length ? [el("div", { class: "bar" }, ...buttons)] : [])],
     yes: "Close",
     no: null,
   });
+}
+
+// One dialog at a time: the action may ask a question of its own.
+function act(event, action, row) {
+  event.target.closest("dialog").close();
+  action.run(row);
+}
+
+// Names in full, as many as there are room and reason for; null without any.
+export function nameList(title, names, total) {
+  if (!total) return null;
+  const more = total > names.length ? `, and ${total - names.length} more` : "";
+  return el("p", { class: "names" }, el("b", {}, `${title}: `), names.map(shown).join(", ") + more);
 }
 
 // JSON with indents, where the text is JSON.

@@ -39,7 +39,7 @@ export function listing({ id, title, what, many, read, isFiltered = false, isSor
   });
   const size = el("span", { class: "muted size", role: "status", id: `${id}-size` });
   const table = new Table({
-    open: (row) => showRow(options.columns, row),
+    open: (row) => showRow(options, row),
     ...options,
     label: title,
     sorts: isSorted

@@ -19,7 +19,7 @@ function subscriptions(row) {
 }
 
 function lag(row) {
-  return row.buffered_bytes + row.disk_bytes;
+  return row.buffered_bytes + row.disk_bytes + row.unsent_bytes;
 }
 
 function bySize(row) {
@@ -62,16 +62,17 @@ export function connections() {
         { title: "Address", width: "minmax(7rem, 1.6fr)", sort: (row) => row.addr, text: (row) => shown(row.addr), hint: (row) => row.kind, minor: true },
         { title: "User", width: "minmax(3.5rem, 1fr)", sort: (row) => row.user, text: (row) => shown(row.user), minor: true },
         number("Subscriptions", "6.4rem", subscriptions, (row) => count(subscriptions(row)), { hint: bySize, minor: true }),
-        number("Buffered", "5rem", (row) => row.buffered_bytes, (row) => bytes(row.buffered_bytes), { minor: true, tone: (row) => (row.buffered_bytes ? "warning" : "") }),
-        number("On disk", "5rem", (row) => row.disk_bytes, (row) => bytes(row.disk_bytes), { minor: true, tone: (row) => (row.disk_bytes ? "warning" : "") }),
+        number("Buffered", "4.6rem", (row) => row.buffered_bytes, (row) => bytes(row.buffered_bytes), { minor: true, tone: (row) => (row.buffered_bytes ? "warning" : "") }),
+        number("On disk", "4.6rem", (row) => row.disk_bytes, (row) => bytes(row.disk_bytes), { minor: true, tone: (row) => (row.disk_bytes ? "warning" : "") }),
+        number("Unsent", "4.6rem", (row) => row.unsent_bytes, (row) => bytes(row.unsent_bytes), { hint: () => "held by the kernel, since the client has not accepted it", minor: true, tone: (row) => (row.unsent_bytes ? "warning" : "") }),
         number("Waiting", "4.5rem", lag, (row) => bytes(lag(row)), { few: true }),
         number("Oldest", "4.5rem", (row) => row.waiting_ms, (row) => (row.waiting_ms ? milliseconds(row.waiting_ms) : "–"), { minor: true }),
-        number("In", "5.5rem", (row) => row.input_rate, (row) => perSecond(row.input_rate, bytes), { minor: true }),
-        number("Out", "5.5rem", (row) => row.output_rate, (row) => perSecond(row.output_rate, bytes), { minor: true }),
+        number("In", "5rem", (row) => row.input_rate, (row) => perSecond(row.input_rate, bytes), { minor: true }),
+        number("Out", "5rem", (row) => row.output_rate, (row) => perSecond(row.output_rate, bytes), { minor: true }),
         number("Process", "4.8rem", (row) => row.pid, (row) => String(row.pid), { minor: true }),
       ],
-      actions: [{ title: () => "Close", isOffered: () => allowed("close_connections"), run: async (row) => (await closeConnection(row)) && view.refresh() }],
-      actionsWidth: "3.8rem",
+      actions: [{ title: () => "Disconnect", isOffered: () => allowed("close_connections"), run: async (row) => (await closeConnection(row)) && view.refresh() }],
+      actionsWidth: "5.6rem",
       key: (row) => `${row.process}/${row.id}`,
       empty: [el("p", {}, "No client is connected. Connect one:"), line(redisCli(" SUBSCRIBE news")), el("p", { class: "muted" }, "or, over HTTP:"), line(`curl -N ${location.origin}/api/channels/news`)],
     },

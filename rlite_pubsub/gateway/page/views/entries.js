@@ -40,7 +40,7 @@ export function entries(moved) {
   const table = new Table({
     label: "Entries",
     columns: [
-      { title: "Id", width: "11.5rem", text: (row) => row.id, isName: true, opens: true },
+      { title: "Id", width: "minmax(8.5rem, 11.5rem)", text: (row) => row.id, isName: true, opens: true },
       { title: "Time", width: "12.5rem", text: (row) => dateAndTime(Number(row.id.split("-")[0])), minor: true },
       { title: "Fields", width: "minmax(8rem, 4fr)", text: (row) => shown(inLine(row.fields)), isName: true },
     ],

@@ -60,9 +60,9 @@ export function group() {
   const pending = new Table({
     label: "Pending entries",
     columns: [
-      { title: "Entry", width: "12rem", sort: (row) => row.id, text: (row) => row.id, isName: true, opens: true },
-      { title: "Consumer", width: "minmax(6rem, 2fr)", sort: (row) => row.consumer, text: (row) => shown(row.consumer), isName: true },
-      { title: "Since delivery", width: "8rem", sort: (row) => row.idle_ms, text: (row) => milliseconds(row.idle_ms), isNumber: true },
+      { title: "Entry", width: "minmax(8.5rem, 12rem)", sort: (row) => row.id, text: (row) => row.id, isName: true, opens: true },
+      { title: "Consumer", width: "minmax(3rem, 2fr)", sort: (row) => row.consumer, text: (row) => shown(row.consumer), isName: true },
+      { title: "Since delivery", width: "minmax(5.8rem, 8rem)", sort: (row) => row.idle_ms, text: (row) => milliseconds(row.idle_ms), isNumber: true },
       { title: "Deliveries", width: "6rem", sort: (row) => row.deliveries, text: (row) => count(row.deliveries), isNumber: true, minor: true },
     ],
     key: (row) => row.id,
@@ -74,9 +74,9 @@ export function group() {
   const dead = new Table({
     label: "Dead letters",
     columns: [
-      { title: "Entry", width: "12rem", sort: (row) => row.entry, text: (row) => row.entry, isName: true, opens: true },
+      { title: "Entry", width: "minmax(8.5rem, 12rem)", sort: (row) => row.entry, text: (row) => row.entry, isName: true, opens: true },
       { title: "Deliveries", width: "6rem", sort: (row) => row.deliveries, text: (row) => count(row.deliveries), isNumber: true, minor: true },
-      { title: "Fields", width: "minmax(8rem, 4fr)", text: (row) => shown(Object.entries(row.fields).map(([name, value]) => `${name}: ${text(value)}`).join("   ").slice(0, 300)), isName: true },
+      { title: "Fields", width: "minmax(4rem, 4fr)", text: (row) => shown(Object.entries(row.fields).map(([name, value]) => `${name}: ${text(value)}`).join("   ").slice(0, 300)), isName: true },
     ],
     actions: [{ title: () => "Requeue", isOffered: () => allowedOn("requeue", here.topic), run: async (row) => (await redeliver(now, [row])) && view.refresh() }],
     actionsWidth: "5rem",

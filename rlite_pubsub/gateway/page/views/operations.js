@@ -1,4 +1,4 @@
-// What changes something and is confirmed first: pausing, resuming, requeueing, redelivering, closing a connection.
+// What changes something and is confirmed first: pausing, resuming, requeueing, redelivering, disconnecting a client.
 
 import { post } from "../ask/api.js";
 import { question } from "../look/dialog.js";
@@ -77,12 +77,12 @@ export async function redeliver(group, letters) {
 // Promises whether it was done.
 export async function closeConnection(row) {
   const name = `connection ${row.id}${row.name ? ` (${shown(row.name)})` : ""} from ${shown(row.addr)}`;
-  const waiting = row.buffered_bytes + row.disk_bytes;
+  const waiting = row.buffered_bytes + row.disk_bytes + row.unsent_bytes;
   const lost = row.durable ? " What waits for its durable subscriber stays." : waiting ? ` ${bytes(waiting)} that wait for it are lost.` : "";
   const answer = await question({
-    title: `Close ${name}?`,
+    title: `Disconnect ${name}?`,
     text: `The client is disconnected at once; most clients connect again by themselves.${lost}`,
-    yes: "Close it",
+    yes: "Disconnect",
     isDanger: true,
   });
   if (answer === null) return false;
@@ -90,9 +90,9 @@ export async function closeConnection(row) {
     async () => {
       const said = JSON.stringify({ process: row.process, id: row.id });
       const told = await post("/api/connections/kill", said, { "Content-Type": "application/json" });
-      if (!told.killed) throw new Error(`Not closed: process ${row.pid} has no such connection any more, or does not answer.`);
+      if (!told.killed) throw new Error(`Not disconnected: process ${row.pid} has no such connection any more, or does not answer.`);
     },
-    () => `Closed ${name}.`,
+    () => `Disconnected ${name}.`,
   );
 }
 
