@@ -88,6 +88,7 @@ class Host:
         self.waiting: set[EmbeddedSession] = set()  # whose readers wait for input
         self._service: Service | None = None
         self._commons_seen = -1  # the hint, before there is a service
+        self.spared_by: Callable[[Host], None] | None = None  # lets one use go that only keeps it open (lingering.py)
         self._users = 1
         self._in_turn = False
         self._interrupted: BaseException | None = None  # in the middle of the last turn, which is not undone yet
@@ -104,6 +105,10 @@ class Host:
             with _opening:
                 store = options.open(folder)
                 contradiction = options.contradiction(store)
+                if contradiction and _spare(store):
+                    store.close()
+                    store = options.open(folder)
+                    contradiction = options.contradiction(store)
                 if contradiction:
                     store.close()
                     raise StoreUnavailable(f"The store {os.fspath(folder)} is open in this process {contradiction}")
@@ -466,11 +471,25 @@ def _holds_publishers(txn: Txn) -> bool:
     return shared_settings.has_users(txn) or replica_stream.is_there(txn)
 
 
+def _spare(store: Store) -> bool:
+    """Let go of what only keeps the store open for a moment. Returns whether something did."""
+    host = _hosts.get(store)
+    if host is None or host.spared_by is None:
+        return False
+    host.spared_by(host)
+    _close_all_waiting()
+    return True
+
+
+def _close_all_waiting() -> None:
+    while _closings:
+        _closings.popleft()._let_go()
+
+
 def _close_waiting() -> None:
     while _closings and _opening.acquire(blocking=False):
         try:
-            while _closings:
-                _closings.popleft()._let_go()
+            _close_all_waiting()
         finally:
             _opening.release()
 

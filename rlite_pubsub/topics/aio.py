@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from rlite_pubsub.embedded.lingering import kept_open
 from rlite_pubsub.topics.aio_consumption import Consumed, Consumption
 from rlite_pubsub.topics.aio_line import AwaitedLine, UnbegunLine
 from rlite_pubsub.topics.aio_route import AsyncMemberRoute, Where
@@ -25,12 +26,14 @@ __all__ = ["Consumed", "Consumption", "Subscription", "Where", "consume", "publi
 
 
 async def publish(where: Where, topic: str | bytes, fields: Fields, **options: Any) -> str:
-    """Append an entry; its id."""
-    route = AsyncMemberRoute(where, **options)
-    try:
-        return text(await route.ask(*append_words(topic, fields)))
-    finally:
-        await route.aclose()
+    """Append an entry; its id. The store of a folder stays open for a second, for the next one."""
+    words = append_words(topic, fields)
+    with kept_open(where, options):
+        route = AsyncMemberRoute(where, **options)
+        try:
+            return text(await route.ask(*words))
+        finally:
+            await route.aclose()
 
 
 def subscribe(

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from redis.exceptions import DataError
 
+from rlite_pubsub.embedded.lingering import kept_open
 from rlite_pubsub.topics.entry import Entry, Since, text
 from rlite_pubsub.topics.positions import OnGap, Positions, warn_of_gap
 from rlite_pubsub.topics.pushed_line import PushedLine
@@ -29,12 +30,14 @@ def append_words(topic: str | bytes, fields: Fields) -> list[Any]:
 
 
 def publish(where: Where, topic: str | bytes, fields: Fields, **options: Any) -> str:
-    """Append an entry; its id."""
-    route = MemberRoute(where, **options)
-    try:
-        return text(route.ask(*append_words(topic, fields)))
-    finally:
-        route.close()
+    """Append an entry; its id. The store of a folder stays open for a second, for the next one."""
+    words = append_words(topic, fields)
+    with kept_open(where, options) as kept:
+        route = MemberRoute(kept) if kept is not None else MemberRoute(where, **options)
+        try:
+            return text(route.ask(*words))
+        finally:
+            route.close()
 
 
 def subscribe(
