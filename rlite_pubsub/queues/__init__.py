@@ -18,7 +18,7 @@ from rlite_pubsub.queues.codec import Codec, Undecodable
 from rlite_pubsub.queues.errors import NoSuchQueue, NoSuchSubscriber, SubscriberAsleep
 from rlite_pubsub.queues.item import Item, LeasedItem, Start
 from rlite_pubsub.queues.queue import Queue, create_queue, get_queue, get_subscriber, list_queues
-from rlite_pubsub.queues.requests import SubscriberStatus
+from rlite_pubsub.queues.requests import QueueNames, SubscriberStatus
 from rlite_pubsub.queues.subscriber import Subscriber
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "NoSuchQueue",
     "NoSuchSubscriber",
     "Queue",
+    "QueueNames",
     "Start",
     "Subscriber",
     "SubscriberAsleep",

@@ -24,14 +24,16 @@ from rlite_pubsub.queues.errors import NoSuchSubscriber, explained
 from rlite_pubsub.queues.item import Item, Lease, Start, item_of, start_of
 from rlite_pubsub.queues.requests import (
     WAIT_MS,
+    QueueNames,
     SubscriberStatus,
+    gathered,
     lease_words,
     names_in,
     statuses_of,
     subscriber_id,
     take_words,
 )
-from rlite_pubsub.topics.aio_route import AsyncMemberRoute, Where
+from rlite_pubsub.topics.aio_route import AsyncMemberRoute, Where, brief_route
 from rlite_pubsub.topics.entry import pairs_of, text
 
 
@@ -203,12 +205,13 @@ class Subscriber:
 
     async def peek(self) -> Item | None:
         """The next item, which stays the next one."""
-        reply = await self._do("QUEUE.PEEK")
+        reply = await _ask(self._route, "QUEUE.PEEK", self.queue, self.name, within=0)
         return None if reply is None else item_of(reply, self.codec)
 
     async def peek_many(self, count: int) -> list[Item]:
         """Return at most `count` of the next items."""
-        return [item_of(one, self.codec) for one in await self._do("QUEUE.PEEK", "COUNT", count)]
+        reply = await _ask(self._route, "QUEUE.PEEK", self.queue, self.name, "COUNT", count, within=0)
+        return [item_of(one, self.codec) for one in reply]
 
     async def __aiter__(self) -> AsyncIterator[Item]:
         """All items, as they come; without an end."""
@@ -254,7 +257,9 @@ class Subscriber:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left_ms = None if deadline is None else int((deadline - time.monotonic()) * 1000)
-            reply = await _ask(self._route, *take_words(self.queue, self.name, count, left_ms, ack=ack))
+            within = None if left_ms is None else left_ms / 1000
+            words = take_words(self.queue, self.name, count, left_ms, ack=ack)
+            reply = await _ask(self._route, *words, within=within)
             if reply or (left_ms is not None and left_ms <= WAIT_MS):
                 return reply
 
@@ -262,9 +267,9 @@ class Subscriber:
         return await _ask(self._route, command, self.queue, self.name, *options)
 
 
-async def _ask(route: AsyncMemberRoute, *words: Any) -> Any:
+async def _ask(route: AsyncMemberRoute, *words: Any, within: float | None = None) -> Any:
     try:
-        return await route.ask(*words)
+        return await route.ask(*words, within=within)
     except ResponseError as refusal:
         raise explained(refusal) from None
 
@@ -288,7 +293,7 @@ async def get_queue(
     queue = await Queue(where, of_queue, create=False, **options).open()
     try:
         names = {status.name for status in await queue.list()}
-        if who.decode(errors="surrogateescape") not in names:
+        if text(who) not in names:
             raise NoSuchSubscriber(f"No such subscriber {subscriber!r}")
     except BaseException:
         await queue.aclose()
@@ -299,15 +304,11 @@ async def get_queue(
 async def get_subscriber(where: Where, id: str, **options: Any) -> Subscriber:
     """The subscriber with this id, wherever that was made; its queue's keywords. Raises as `get_queue`."""
     queue = await get_queue(where, subscriber=id, **options)
-    return Subscriber(queue._route, queue.name, text(names_in(id)[1]), queue.codec, owns_route=True)
+    return Subscriber(queue._route, queue.name, names_in(id)[1], queue.codec, owns_route=True)
 
 
-async def list_queues(where: Where, **options: Any) -> list[str]:
-    """The names of all queues; of all members', where they are sharded."""
-    route = AsyncMemberRoute(where, **options)
-    try:
-        members = await route.members()
-        names = [await member.execute_command("QUEUE.LIST") for member in members]  # type: ignore[no-untyped-call]
-        return sorted({text(name) for each in names for name in each})
-    finally:
-        await route.aclose()
+async def list_queues(where: Where, **options: Any) -> QueueNames:
+    """The names of all queues; where they are sharded, of all members that answer: `missing` of the list names the
+    others. Raises RedisError if none does."""
+    async with brief_route(where, options) as route:
+        return gathered(await route.ask_all("QUEUE.LIST"))

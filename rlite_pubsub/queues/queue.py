@@ -10,10 +10,10 @@ from redis.exceptions import ResponseError
 from rlite_pubsub.queues.codec import CodecName, codec_of
 from rlite_pubsub.queues.errors import NoSuchSubscriber, explained
 from rlite_pubsub.queues.item import Start, start_of
-from rlite_pubsub.queues.requests import SubscriberStatus, lease_words, names_in, statuses_of
+from rlite_pubsub.queues.requests import QueueNames, SubscriberStatus, gathered, lease_words, names_in, statuses_of
 from rlite_pubsub.queues.subscriber import Subscriber
 from rlite_pubsub.topics.entry import text
-from rlite_pubsub.topics.route import MemberRoute, Where
+from rlite_pubsub.topics.route import MemberRoute, Where, brief_route
 
 
 class Queue:
@@ -111,7 +111,7 @@ def get_queue(where: Where, name: str | bytes | None = None, *, subscriber: str 
         return Queue(where, name, create=False, **options)
     of_queue, who = names_in(subscriber)
     queue = Queue(where, of_queue, create=False, **options)
-    if who.decode(errors="surrogateescape") not in {status.name for status in queue.list()}:
+    if text(who) not in {status.name for status in queue.list()}:
         queue.close()
         raise NoSuchSubscriber(f"No such subscriber {subscriber!r}")
     return queue
@@ -120,15 +120,11 @@ def get_queue(where: Where, name: str | bytes | None = None, *, subscriber: str 
 def get_subscriber(where: Where, id: str, **options: Any) -> Subscriber:
     """The subscriber with this id, wherever that was made; its queue's keywords. Raises as `get_queue`."""
     queue = get_queue(where, subscriber=id, **options)
-    return Subscriber(queue._route, queue.name, text(names_in(id)[1]), queue.codec, owns_route=True)
+    return Subscriber(queue._route, queue.name, names_in(id)[1], queue.codec, owns_route=True)
 
 
-def list_queues(where: Where, **options: Any) -> list[str]:
-    """The names of all queues; of all members', where they are sharded."""
-    route = MemberRoute(where, **options)
-    try:
-        members = route.members()
-        names = [member.execute_command("QUEUE.LIST") for member in members]  # type: ignore[no-untyped-call]
-        return sorted({text(name) for each in names for name in each})
-    finally:
-        route.close()
+def list_queues(where: Where, **options: Any) -> QueueNames:
+    """The names of all queues; where they are sharded, of all members that answer: `missing` of the list names the
+    others. Raises RedisError if none does."""
+    with brief_route(where, options) as route:
+        return gathered(route.ask_all("QUEUE.LIST"))

@@ -5,11 +5,15 @@ A subscriber's id names its queue and itself: `orders:worker`, each part percent
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from rlite_pubsub.topics.entry import raw, text
+
+log = logging.getLogger("rlite_pubsub")
 
 WAIT_MS = 5000
 """The longest single wait: a longer one is several."""
@@ -46,12 +50,19 @@ def subscriber_id(queue: str | bytes, name: str | bytes) -> str:
     return f"{quote(raw(queue), safe='')}:{quote(raw(name), safe='')}"
 
 
-def names_in(id: str) -> tuple[bytes, bytes]:
-    """The queue and the subscriber of an id. Raises ValueError for what is none."""
+def names_in(id: str) -> tuple[str | bytes, str | bytes]:
+    """The queue and the subscriber of an id: text, or bytes that are none. Raises ValueError for what is no id."""
     queue, colon, name = id.partition(":")
     if not colon or ":" in name:
         raise ValueError(f"{id!r} is not a subscriber's id")
-    return unquote_to_bytes(queue), unquote_to_bytes(name)
+    return _name(unquote_to_bytes(queue)), _name(unquote_to_bytes(name))
+
+
+def _name(word: bytes) -> str | bytes:
+    try:
+        return word.decode()
+    except UnicodeDecodeError:
+        return word
 
 
 def take_words(
@@ -81,3 +92,24 @@ def lease_words(lease: float | None, max_deliveries: int | None, dead_letters: s
     if dead_letters is not None:
         words += ["DEADLETTER", dead_letters]
     return words
+
+
+class QueueNames(list[str]):
+    """The names of all queues, in order, of the members that have answered."""
+
+    def __init__(self, names: Iterable[str], missing: Iterable[str] = ()) -> None:
+        super().__init__(sorted(set(names)))
+        self.missing = tuple(missing)
+        """The members of a sharded store that did not answer, as host:port; their queues are not among the names."""
+
+
+def gathered(answers: Mapping[str, Any]) -> QueueNames:
+    """The queues in the answers of members, by host:port; an answer may be the failure to get one. Raises a failure if
+    all are."""
+    names = [text(name) for answer in answers.values() if not isinstance(answer, Exception) for name in answer]
+    missing = {where: answer for where, answer in answers.items() if isinstance(answer, Exception)}
+    if len(missing) == len(answers):
+        raise next(iter(missing.values()))
+    for where, failure in missing.items():
+        log.warning("The queues of the member at %s are not listed: it does not answer (%s)", where, failure)
+    return QueueNames(names, missing)

@@ -86,12 +86,13 @@ class Subscriber:
 
     def peek(self) -> Item | None:
         """The next item, without advancing the position."""
-        reply = self._do("QUEUE.PEEK")
+        reply = self._ask("QUEUE.PEEK", self.queue, self.name, within=0)
         return None if reply is None else item_of(reply, self.codec)
 
     def peek_many(self, count: int) -> list[Item]:
         """Return at most `count` of the next items."""
-        return [item_of(one, self.codec) for one in self._do("QUEUE.PEEK", "COUNT", count)]
+        reply = self._ask("QUEUE.PEEK", self.queue, self.name, "COUNT", count, within=0)
+        return [item_of(one, self.codec) for one in reply]
 
     def __iter__(self) -> Iterator[Item]:
         """All items as they come, without end."""
@@ -135,15 +136,16 @@ class Subscriber:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             left_ms = None if deadline is None else int((deadline - time.monotonic()) * 1000)
-            reply = self._ask(*take_words(self.queue, self.name, count, left_ms, ack=ack))
+            within = None if left_ms is None else left_ms / 1000
+            reply = self._ask(*take_words(self.queue, self.name, count, left_ms, ack=ack), within=within)
             if reply or (left_ms is not None and left_ms <= WAIT_MS):
                 return reply
 
     def _do(self, command: str, *options: Any) -> Any:
         return self._ask(command, self.queue, self.name, *options)
 
-    def _ask(self, *words: Any) -> Any:
+    def _ask(self, *words: Any, within: float | None = None) -> Any:
         try:
-            return self._route.ask(*words)
+            return self._route.ask(*words, within=within)
         except ResponseError as refusal:
             raise explained(refusal) from None

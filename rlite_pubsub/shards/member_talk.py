@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from rlite_pubsub.storage.topics.entry_ids import Id
 
 PATIENCE_S: Final = 5.0
-"""So long a key that is being moved is waited for, and a member that says nothing."""
+"""So long a key that is being moved is waited for."""
+SILENCE_S: Final = 2.0
+"""So long a member may say nothing. It is less than what clients wait for a reply: they are told which member it is."""
 _PAUSE_S: Final = 0.02
 _PLACE: Final = re.compile(r"(.*):([0-9]{1,5})")
 _IDLE_LINKS: Final = 4
@@ -47,6 +49,8 @@ class MemberTalk:
         while True:
             try:
                 return self._said(address, is_asking, words, is_bulk)
+            except OSError as failure:
+                raise ConnectionError(f"{address[0]}:{address[1]}: {failure}") from failure
             except MasterRefused as refusal:
                 kind, *rest = str(refusal).split(" ")
                 if kind not in _FOLLOWED or time.monotonic() > until:
@@ -81,6 +85,8 @@ class MemberTalk:
         if link is not None:
             try:
                 return self._asked(link, address, is_asking, words, is_bulk)
+            except TimeoutError:
+                raise  # it would say nothing to another connection either
             except OSError:
                 pass  # the member has closed it since it was used last
         return self._asked(self._connect(address), address, is_asking, words, is_bulk)
@@ -119,7 +125,7 @@ class MemberTalk:
         settings = self._engine.settings
         known = {"username": settings["masteruser"], "password": settings["masterauth"]}
         where = MasterAddress(*address, **known)
-        link = MasterLink(where, min(float(settings["repl-timeout"]), PATIENCE_S))
+        link = MasterLink(where, min(float(settings["repl-timeout"]), SILENCE_S))
         try:
             link.introduce(where, 0)
         except BaseException:

@@ -11,16 +11,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rlite_pubsub.embedded.lingering import kept_open
 from rlite_pubsub.topics.aio_consumption import Consumed, Consumption
 from rlite_pubsub.topics.aio_line import AwaitedLine, UnbegunLine
-from rlite_pubsub.topics.aio_route import AsyncMemberRoute, Where
-from rlite_pubsub.topics.entry import Entry, Since, text
+from rlite_pubsub.topics.aio_route import Where, brief_route
+from rlite_pubsub.topics.entry import Entry, text
 from rlite_pubsub.topics.positions import OnGap, Positions, warn_of_gap
-from rlite_pubsub.topics.subscription import Fields, append_words, positions_of
+from rlite_pubsub.topics.subscription import Fields, Starts, append_words, positions_of
 
 __all__ = ["Consumed", "Consumption", "Subscription", "Where", "consume", "publish", "subscribe"]
 
@@ -28,18 +26,14 @@ __all__ = ["Consumed", "Consumption", "Subscription", "Where", "consume", "publi
 async def publish(where: Where, topic: str | bytes, fields: Fields, **options: Any) -> str:
     """Append an entry; its id. The store of a folder stays open for a second, for the next one."""
     words = append_words(topic, fields)
-    with kept_open(where, options):
-        route = AsyncMemberRoute(where, **options)
-        try:
-            return text(await route.ask(*words))
-        finally:
-            await route.aclose()
+    async with brief_route(where, options) as route:
+        return text(await route.ask(*words))
 
 
 def subscribe(
     where: Where,
     *topics: str | bytes,
-    since: Since | Mapping[str, Since] = None,
+    since: Starts = None,
     on_gap: OnGap = warn_of_gap,
     **options: Any,
 ) -> Subscribing:
@@ -80,9 +74,10 @@ class Subscription(AwaitedLine[Entry]):
         self._positions = positions
 
     @property
-    def positions(self) -> dict[str, str]:
-        """By topic, the id after which it would continue. Pass them to `subscribe` as `since` to do so later."""
-        return dict(self._positions.ids)
+    def positions(self) -> dict[str | bytes, str]:
+        """By topic, as it was named, the id after which it would continue. Pass them to `subscribe` as `since` to do so
+        later."""
+        return self._positions.by_topic
 
     async def greet(self, connection: Any) -> list[Entry]:
         await connection.send_command(*self._positions.greeting())

@@ -84,7 +84,7 @@ class Consumption(AwaitedLine[Consumed]):
                     yield self._entry(after, flat)
 
     def _entry(self, entry_id: str, flat: Iterable[Any]) -> Consumed:
-        return Consumed(text(self._topic), entry_id, pairs_of(flat), self._acknowledge)
+        return Consumed(self._topic, entry_id, pairs_of(flat), self._acknowledge)
 
     async def _acknowledge(self, entry_id: str) -> bool:
         was_pending = bool(await self.route.ask("XACK", self._topic, self._group, entry_id))

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
 import redis
 import redis.asyncio
 from redis.asyncio.cluster import RedisCluster
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from redis.exceptions import ResponseError
 
-from rlite_pubsub.topics.course import Course, RedirectTarget, Trip, addresses_in, options_at
+from rlite_pubsub.embedded.lingering import kept_open
+from rlite_pubsub.topics.course import Course, RedirectTarget, Trip, addresses_in, briefly, options_at
 
 Where: TypeAlias = "str | os.PathLike[str] | redis.asyncio.Redis | RedisCluster"
 
@@ -53,9 +58,10 @@ class AsyncMemberRoute:
         """One more request, for who sends it by a connection of its own."""
         return self._course.begin()
 
-    async def ask(self, *words: Any) -> Any:
-        """What the member that has the topic answers. Raises RedisError."""
-        trip = self.begin()
+    async def ask(self, *words: Any, within: float | None = None) -> Any:
+        """What the member that has the topic answers. Whoever wants that `within` so many seconds does not wait for a
+        member that is away, or a topic that is being moved, for much longer. Raises RedisError."""
+        trip = self._course.begin(within)
         while True:
             try:
                 return await self._sent(trip, words)
@@ -77,13 +83,29 @@ class AsyncMemberRoute:
             raise reply
         return reply
 
-    async def members(self) -> list[redis.asyncio.Redis]:
-        """A client of each member; of the only server, where nothing is sharded."""
+    async def ask_all(self, *words: Any) -> dict[str, Any]:
+        """What each member answers, by host:port, or the failure to get an answer of it; of the only server, where
+        nothing is sharded. All are asked at once, and each is waited for for BRIEF_S. Raises RedisError if this one
+        fails."""
         try:
             rows = await self._home.execute_command("CLUSTER", "SLOTS")  # type: ignore[no-untyped-call]
         except ResponseError:
-            return [self._home]
-        return [self.at(address) for address in addresses_in(rows)]
+            return {"": await self._home.execute_command(*words)}  # type: ignore[no-untyped-call]
+        addresses = addresses_in(rows)
+        answers = await asyncio.gather(*[self._ask_briefly(address, words) for address in addresses])
+        return {f"{address.host}:{address.port}": answer for address, answer in zip(addresses, answers, strict=True)}
+
+    async def _ask_briefly(self, address: RedirectTarget, words: tuple[Any, ...]) -> Any:
+        kind, options = options_at(self._home.connection_pool, address, redis.asyncio.Connection)
+        known = briefly(options, Retry(NoBackoff(), 0))
+        pool = redis.asyncio.ConnectionPool(connection_class=kind, **known)
+        async with redis.asyncio.Redis(connection_pool=pool) as client:
+            try:
+                return await client.execute_command(*words)  # type: ignore[no-untyped-call]
+            except redis.RedisError as failure:
+                return failure
+            finally:
+                await pool.disconnect()
 
     def at(self, address: RedirectTarget | None) -> redis.asyncio.Redis:
         """A client of this member; of the server that was named at first."""
@@ -103,3 +125,14 @@ class AsyncMemberRoute:
             await client.connection_pool.disconnect()
         if self._owns_home:
             await self._home.aclose()
+
+
+@asynccontextmanager
+async def brief_route(where: Where, options: dict[str, Any]) -> AsyncIterator[AsyncMemberRoute]:
+    """A route for one call. The store of a folder stays open for a moment behind it, for the next one."""
+    with kept_open(where, options):
+        route = AsyncMemberRoute(where, **options)
+        try:
+            yield route
+        finally:
+            await route.aclose()

@@ -105,7 +105,7 @@ class Consumption(PushedLine[Consumed]):
                     yield self._entry(after, pairs)
 
     def _entry(self, entry_id: str, flat: Iterable[Any]) -> Consumed:
-        return Consumed(text(self._topic), entry_id, pairs_of(flat), self._acknowledge)
+        return Consumed(self._topic, entry_id, pairs_of(flat), self._acknowledge)
 
     def _acknowledge(self, entry_id: str) -> bool:
         was_pending = bool(self.route.ask("XACK", self._topic, self._group, entry_id))

@@ -17,6 +17,8 @@ from rlite_pubsub.topics.entry import text
 
 PATIENCE_S = 30.0
 """A topic that is being moved answers long before."""
+LEAST_PATIENCE_S = 1.0
+"""So long whoever does not want to wait still waits for a topic that is being moved, or a member that is away."""
 _PAUSE_S = 0.02
 _AT_ONCE = 3
 """Redirects in a row that are followed without a pause."""
@@ -39,9 +41,9 @@ class Course:
         self.at: RedirectTarget | None = None
         """None: to the server that was named at first."""
 
-    def begin(self) -> Trip:
-        """One more request."""
-        return Trip(self)
+    def begin(self, within: float | None = None) -> Trip:
+        """One more request, which should be answered in so many seconds."""
+        return Trip(self, PATIENCE_S if within is None else min(max(within, LEAST_PATIENCE_S), PATIENCE_S))
 
     def start_over(self) -> None:
         """Nobody answers where it has led to: the next request asks at the next door."""
@@ -53,9 +55,10 @@ class Course:
 class Trip:
     """One request's way from member to member."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: Course, patience_s: float) -> None:
         self._course = course
-        self._until = time.monotonic() + PATIENCE_S
+        self._begun = time.monotonic()
+        self._patience_s = patience_s
         self._redirects = 0
         self.to = course.at
         self.is_asking = False
@@ -69,11 +72,13 @@ class Trip:
             self.to = self._course.at = RedirectTarget(refusal.host, refusal.port)
         elif isinstance(refusal, AskError):
             self.to, self.is_asking = RedirectTarget(refusal.host, refusal.port), True
-        elif isinstance(refusal, (TryAgainError, ClusterDownError)):
-            self.to = self._course.at
-        else:
+        elif not isinstance(refusal, (TryAgainError, ClusterDownError)):
             raise refusal
-        if time.monotonic() > self._until:
+        else:
+            self.to = self._course.at
+            if time.monotonic() > self._begun + self._patience_s:
+                raise refusal
+        if time.monotonic() > self._begun + PATIENCE_S:
             raise refusal
         self._redirects += 1
         return 0.0 if self._redirects <= _AT_ONCE and not isinstance(refusal, TryAgainError) else _PAUSE_S
@@ -96,3 +101,13 @@ def options_at(pool: Any, address: RedirectTarget, tcp: type) -> tuple[type, dic
         return pool.connection_class, {**known, "host": address.host, "port": address.port}
     kept = {name: known[name] for name in _KEPT if name in known}
     return tcp, {**kept, "host": address.host, "port": address.port}
+
+
+BRIEF_S = 2.0
+"""How long a member may take for an answer that is wanted of all members."""
+
+
+def briefly(options: dict[str, Any], retry: Any) -> dict[str, Any]:
+    """Options of connections to a member that may be down: it is asked once, and not waited for."""
+    timeouts = ("socket_timeout", "socket_connect_timeout")
+    return {**options, **{name: min(options.get(name) or BRIEF_S, BRIEF_S) for name in timeouts}, "retry": retry}

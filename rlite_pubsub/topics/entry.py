@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from rlite_pubsub import measures
 
@@ -24,7 +24,8 @@ LATEST = measures.LAST
 class Entry:
     """One item of a topic."""
 
-    topic: str
+    topic: str | bytes
+    """Its name as it was given, str or bytes."""
     id: str
     """`ms-seq`: pass it as `since` to continue after it."""
     pairs: tuple[tuple[bytes, bytes], ...]
@@ -48,7 +49,7 @@ class Entry:
 class Gap:
     """Retention removed entries before they were read."""
 
-    topic: str
+    topic: str | bytes
     earliest: str
     """The id from which it continues."""
     lost: int
@@ -59,12 +60,6 @@ class Gap:
 def start_of(since: Since) -> str:
     """Return a start in the words of TOPIC.SUBSCRIBE. Raises TypeError and ValueError."""
     return measures.start_since(since, time.time_ns() // 1_000_000)
-
-
-def entry_of(frame: list[Any]) -> Entry:
-    """Make an entry from `topic-message name id fields`."""
-    _, topic, entry_id, flat = frame
-    return Entry(text(topic), text(entry_id), pairs_of(flat))
 
 
 def pairs_of(flat: Iterable[bytes | str]) -> tuple[tuple[bytes, bytes], ...]:

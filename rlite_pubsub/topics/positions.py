@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from redis.exceptions import ConnectionError, ResponseError
 
-from rlite_pubsub.topics.entry import Entry, Gap, Since, entry_of, raw, start_of, text
+from rlite_pubsub.topics.entry import Entry, Gap, Since, pairs_of, raw, start_of, text
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -26,14 +26,22 @@ def warn_of_gap(gap: Gap) -> None:
 class Positions:
     """The part of a subscription that knows no socket."""
 
-    def __init__(self, topics: Iterable[str | bytes] | Mapping[str, Since], since: Since, on_gap: OnGap) -> None:
-        starts = topics if isinstance(topics, Mapping) else {text(topic): since for topic in topics}
+    def __init__(
+        self, topics: Iterable[str | bytes] | Mapping[str | bytes, Since], since: Since, on_gap: OnGap
+    ) -> None:
+        starts = topics if isinstance(topics, Mapping) else dict.fromkeys(topics, since)
         if not starts:
             raise ValueError("no topic to subscribe to")
-        self.ids = {topic: start_of(start) for topic, start in starts.items()}
+        self.ids = {text(topic): start_of(start) for topic, start in starts.items()}
+        self._given = {text(topic): topic for topic in starts}
         self.are_known = False
         """The server has said of each topic from where it goes on, since it was greeted."""
         self._on_gap = on_gap
+
+    @property
+    def by_topic(self) -> dict[str | bytes, str]:
+        """The ids by topic, whose names are as they were given."""
+        return {self._given[name]: id for name, id in self.ids.items()}
 
     def greeting(self) -> list[str | bytes]:
         """What to say to a new connection; the server answers where each topic continues."""
@@ -48,19 +56,21 @@ class Positions:
             return None
         word = text(frame[0])
         if word == "topic-message":
-            entry = entry_of(frame)
-            self.ids[entry.topic] = entry.id
-            return entry
+            _, name, entry_id, flat = frame
+            topic, id = text(name), text(entry_id)
+            self.ids[topic] = id
+            return Entry(self._given.get(topic, topic), id, pairs_of(flat))
         if word == "topic-subscribe":
             topic, first, lost = text(frame[1]), text(frame[2]), int(frame[4])
             if lost:
-                self._on_gap(Gap(topic, first, lost))
+                self._on_gap(Gap(self._given.get(topic, topic), first, lost))
             elif self.ids[topic] not in ("-", "+"):
                 self.ids[topic] = first  # whatever happens to the connection, it is from here that it goes on
             if int(frame[3]) >= len(self.ids):  # it says so of all of them before it says any entry
                 self.are_known = True
         elif word == "topic-gap":
-            self._on_gap(Gap(text(frame[1]), text(frame[2]), int(frame[3])))
+            topic = text(frame[1])
+            self._on_gap(Gap(self._given.get(topic, topic), text(frame[2]), int(frame[3])))
         elif word == "topic-unsubscribe":  # which nobody here has asked for
             raise ConnectionError(f"{text(frame[1])} is another member's now")
         return None

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import redis
+from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
 from redis.exceptions import ResponseError
+from redis.retry import Retry
 
-from rlite_pubsub.topics.course import Course, RedirectTarget, Trip, addresses_in, options_at
+from rlite_pubsub.embedded.lingering import kept_open
+from rlite_pubsub.topics.course import Course, RedirectTarget, Trip, addresses_in, briefly, options_at
 
 Where: TypeAlias = "str | os.PathLike[str] | redis.Redis | RedisCluster"
 """A store's folder, a URL (rlite://, redis://, rediss://, unix://), or a client."""
@@ -55,9 +61,10 @@ class MemberRoute:
         """One more request, for who sends it by a connection of its own."""
         return self._course.begin()
 
-    def ask(self, *words: Any) -> Any:
-        """What the member that has the topic answers. Raises RedisError."""
-        trip = self.begin()
+    def ask(self, *words: Any, within: float | None = None) -> Any:
+        """What the member that has the topic answers. Whoever wants that `within` so many seconds does not wait for a
+        member that is away, or a topic that is being moved, for much longer. Raises RedisError."""
+        trip = self._course.begin(within)
         while True:
             try:
                 return self._sent(trip, words)
@@ -79,13 +86,28 @@ class MemberRoute:
             raise reply
         return reply
 
-    def members(self) -> list[redis.Redis]:
-        """A client of each member; of the only server, where nothing is sharded."""
+    def ask_all(self, *words: Any) -> dict[str, Any]:
+        """What each member answers, by host:port, or the failure to get an answer of it; of the only server, where
+        nothing is sharded. All are asked at once, and each is waited for for BRIEF_S. Raises RedisError if this one
+        fails."""
         try:
             rows = self._home.execute_command("CLUSTER", "SLOTS")  # type: ignore[no-untyped-call]
         except ResponseError:
-            return [self._home]
-        return [self.at(address) for address in addresses_in(rows)]
+            return {"": self._home.execute_command(*words)}  # type: ignore[no-untyped-call]
+        with ThreadPoolExecutor(max_workers=16) as pool:
+            asked = {address: pool.submit(self._ask_briefly, address, words) for address in addresses_in(rows)}
+        return {f"{address.host}:{address.port}": found.result() for address, found in asked.items()}
+
+    def _ask_briefly(self, address: RedirectTarget, words: tuple[Any, ...]) -> Any:
+        kind, options = options_at(self._home.connection_pool, address, redis.Connection)
+        known = briefly(options, Retry(NoBackoff(), 0))
+        with redis.Redis(connection_pool=redis.ConnectionPool(connection_class=kind, **known)) as client:
+            try:
+                return client.execute_command(*words)
+            except redis.RedisError as failure:
+                return failure
+            finally:
+                client.connection_pool.disconnect()
 
     def at(self, address: RedirectTarget | None) -> redis.Redis:
         """A client of this member; of the server that was named at first."""
@@ -105,3 +127,14 @@ class MemberRoute:
             client.connection_pool.disconnect()
         if self._owns_home:
             self._home.close()
+
+
+@contextmanager
+def brief_route(where: Where, options: dict[str, Any]) -> Iterator[MemberRoute]:
+    """A route for one call. The store of a folder stays open for a moment behind it, for the next one."""
+    with kept_open(where, options) as kept:
+        route = MemberRoute(kept) if kept is not None else MemberRoute(where, **options)
+        try:
+            yield route
+        finally:
+            route.close()

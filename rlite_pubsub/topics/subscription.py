@@ -11,12 +11,13 @@ from typing import Any, TypeAlias
 
 from redis.exceptions import DataError
 
-from rlite_pubsub.embedded.lingering import kept_open
 from rlite_pubsub.topics.entry import Entry, Since, text
 from rlite_pubsub.topics.positions import OnGap, Positions, warn_of_gap
 from rlite_pubsub.topics.pushed_line import PushedLine
-from rlite_pubsub.topics.route import MemberRoute, Where
+from rlite_pubsub.topics.route import MemberRoute, Where, brief_route
 
+Starts: TypeAlias = "Since | Mapping[str, Since] | Mapping[bytes, Since]"
+"""One start, or one for each topic."""
 Fields: TypeAlias = "Mapping[str, Any] | Mapping[bytes, Any] | str | bytes"
 """An entry's fields and values; plain text becomes the field `message`."""
 
@@ -32,18 +33,14 @@ def append_words(topic: str | bytes, fields: Fields) -> list[Any]:
 def publish(where: Where, topic: str | bytes, fields: Fields, **options: Any) -> str:
     """Append an entry; its id. The store of a folder stays open for a second, for the next one."""
     words = append_words(topic, fields)
-    with kept_open(where, options) as kept:
-        route = MemberRoute(kept) if kept is not None else MemberRoute(where, **options)
-        try:
-            return text(route.ask(*words))
-        finally:
-            route.close()
+    with brief_route(where, options) as route:
+        return text(route.ask(*words))
 
 
 def subscribe(
     where: Where,
     *topics: str | bytes,
-    since: Since | Mapping[str, Since] = None,
+    since: Starts = None,
     on_gap: OnGap = warn_of_gap,
     **options: Any,
 ) -> Subscription:
@@ -62,7 +59,7 @@ class Subscription(PushedLine[Entry]):
         self,
         where: Where,
         topics: Iterable[str | bytes],
-        since: Since | Mapping[str, Since],
+        since: Starts,
         on_gap: OnGap,
         options: dict[str, Any],
     ) -> None:
@@ -70,9 +67,10 @@ class Subscription(PushedLine[Entry]):
         super().__init__(MemberRoute(where, **options))
 
     @property
-    def positions(self) -> dict[str, str]:
-        """By topic, the id after which it would continue. Pass them to `subscribe` as `since` to do so later."""
-        return dict(self._positions.ids)
+    def positions(self) -> dict[str | bytes, str]:
+        """By topic, as it was named, the id after which it would continue. Pass them to `subscribe` as `since` to do so
+        later."""
+        return self._positions.by_topic
 
     def greet(self, connection: Any) -> list[Entry]:
         connection.send_command(*self._positions.greeting())
@@ -85,9 +83,11 @@ class Subscription(PushedLine[Entry]):
         return [] if entry is None else [entry]
 
 
-def positions_of(topics: Iterable[str | bytes], since: Since | Mapping[str, Since], on_gap: OnGap) -> Positions:
+def positions_of(topics: Iterable[str | bytes], since: Starts, on_gap: OnGap) -> Positions:
     if isinstance(since, Mapping):
-        starts: dict[str, Since] = dict.fromkeys(map(text, topics))
-        starts.update(since)
+        starts: dict[str | bytes, Since] = dict.fromkeys(topics)
+        known = {text(topic): topic for topic in starts}
+        for topic, start in since.items():
+            starts[known.get(text(topic), topic)] = start
         return Positions(starts, None, on_gap)
     return Positions(topics, since, on_gap)

@@ -64,7 +64,7 @@ async def test_queues_and_subscribers_are_found_by_name_and_by_id(where: str) ->
         worker = await jobs.create_subscriber("a:b/ü")
         await jobs.push(1, 2)
     async with await aio.get_queue(where, subscriber=worker.id, codec="json") as again:
-        assert (again.name, await again.size()) == (b"jobs", 2)
+        assert (again.name, await again.size()) == ("jobs", 2)
     async with await aio.get_subscriber(where, worker.id, codec="json") as found:
         item = await found.pop()
         assert item is not None and item.value == 1 and found.id == worker.id

