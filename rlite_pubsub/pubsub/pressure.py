@@ -37,6 +37,7 @@ WARNING_SECONDS: Final = 1.0
 """A store that stays full is mentioned so often, not once a turn."""
 
 
+_BEYOND_LIMIT: Final = "more than client-output-buffer-limit allows"
 Note: TypeAlias = Callable[[str, str, tuple[bytes, ...], int], None]
 
 
@@ -223,10 +224,10 @@ class Pressure:
             try:
                 self._spiller.spill()
             except StoreHeld:
-                self._relieve(MOST_IN_MEMORY_BYTES)
+                self._relieve(MOST_IN_MEMORY_BYTES, "and another process held the store, which could not take them")
             except StoreError as failure:
                 self._warn_of_full_store(failure)
-                self._relieve(self._spiller.threshold_bytes)
+                self._relieve(self._spiller.threshold_bytes, "and the store could not take them: it was full")
 
     def check_all(self) -> None:
         """Soft limits are a matter of time, and a full store may have room again: called by the cron."""
@@ -276,13 +277,15 @@ class Pressure:
         if over_hard or over_soft_s > limit.soft_seconds:
             self._apply_policy(reader, backlog, limit.hard_bytes if over_hard else limit.soft_bytes)
 
-    def _apply_policy(self, reader: Reader, backlog: Backlog, limit_bytes: int) -> None:
+    def _apply_policy(
+        self, reader: Reader, backlog: Backlog, limit_bytes: int, why: str = _BEYOND_LIMIT
+    ) -> None:
         if reader.holds_names and self._limits.drops_oldest:
             self._drop_oldest(reader, backlog, limit_bytes)
             return
-        self._disconnect(reader, backlog.total_bytes)
+        self._disconnect(reader, backlog.total_bytes, why)
 
-    def _disconnect(self, reader: Reader, waiting_bytes: int) -> None:
+    def _disconnect(self, reader: Reader, waiting_bytes: int, why: str = _BEYOND_LIMIT) -> None:
         self.counts.disconnections += 1
         log.warning(
             "Client id=%d addr=%s closed for overcoming of output buffer limits: %d bytes wait for it.",
@@ -290,7 +293,7 @@ class Pressure:
             reader.address,
             waiting_bytes,
         )
-        told = f"{waiting_bytes:,} bytes waited for it, more than client-output-buffer-limit allows"
+        told = f"{waiting_bytes:,} bytes waited for it, {why}"
         self._note("cut_off", told, _who(reader), 1)
         reader.close_now()
 
@@ -331,11 +334,12 @@ class Pressure:
             loss.messages,
         )
 
-    def _relieve(self, threshold: int) -> None:
+    def _relieve(self, threshold: int, why: str) -> None:
         """The store takes no more: those whose tails are too long fall under the policy at once."""
         for reader, backlog in list(self._slow.values()):
             if backlog.session_id in self._slow and backlog.tail_bytes > threshold:
-                self._apply_policy(reader, backlog, max(self._weight(backlog) - backlog.tail_bytes, 0))
+                limit_bytes = max(self._weight(backlog) - backlog.tail_bytes, 0)
+                self._apply_policy(reader, backlog, limit_bytes, why)
 
     def _warn_of_full_store(self, failure: StoreError) -> None:
         now = self._clock()

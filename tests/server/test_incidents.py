@@ -66,6 +66,17 @@ def test_subscriber_that_was_cut_off_is_a_warning_with_its_name(serve: Serve) ->
     assert warnings(server)["cut_off"]["subject"] == "lazy"
 
 
+def test_subscriber_that_was_cut_off_for_want_of_room_is_told_so(serve: Serve) -> None:
+    server = serve("--store-quota", "2mb")
+    client = redis.Redis(port=server.port)
+    with server.connect(receive_buffer_bytes=4096) as slow:
+        slow.do("SUBSCRIBE", "c")
+        until(lambda: not client.publish("c", b"x" * 100_000), "its end")
+    until(lambda: "cut_off" in warnings(server), "the warning")
+    told = warnings(server)["cut_off"]
+    assert "was full" in told["text"] and told["subject"] == "127.0.0.1"
+
+
 def test_messages_that_a_slow_subscriber_loses_are_a_warning_with_their_number(serve: Serve) -> None:
     server = serve("--client-output-buffer-limit", "pubsub 1mb 0 0", "--slow-subscriber-policy", "drop-oldest")
     client = redis.Redis(port=server.port)
