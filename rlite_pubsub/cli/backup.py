@@ -93,11 +93,18 @@ def _existing(url: str) -> BackupTarget:
         folder = place.folder
         if (folder / "live.mdb").exists():
             raise CommandFailed(f"{folder} is a store, and no backup: `rlite-pubsub backup {folder} TARGET` makes one")
-        if folder.exists() and not folder.is_dir():
-            raise CommandFailed(f"{folder} is a file: a backup is a folder, or in a bucket")
+        _check_folder(place)
         if not folder.is_dir():
             raise FileNotFoundError(f"there is no backup in {folder}")
     return BackupTarget(place)
+
+
+def _check_folder(place: Place) -> None:
+    """Check that a place on this machine is a folder, if it is there. Raises CommandFailed."""
+    from rlite_pubsub.cold.local_place import LocalPlace
+
+    if isinstance(place, LocalPlace) and place.folder.exists() and not place.folder.is_dir():
+        raise CommandFailed(f"{place.folder} is a file: a backup is a folder, or in a bucket")
 
 
 @contextmanager
@@ -123,6 +130,7 @@ def _backup(arguments: argparse.Namespace) -> int:
 
     must_exist(arguments.store)
     place = place_of(arguments.target)
+    _check_folder(place)
     room.check_outside(place, Path(arguments.store))
     with Store.open(arguments.store) as store:
         if arguments.follow:

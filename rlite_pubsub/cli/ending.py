@@ -36,13 +36,22 @@ def run(arguments: argparse.Namespace) -> int:
         _drop_output()
         return 0
     except (CommandFailed, RedisError, StoreError, OSError) as failure:
-        say(_with_place(_text(failure), _place(arguments, is_connection=isinstance(failure, RedisError))))
+        text = _text(failure)
+        is_named = any(text.startswith(f"{named}{end}") for named in _named(arguments) for end in (":", " "))
+        place = None if is_named else _place(arguments, is_connection=isinstance(failure, RedisError))
+        say(_with_place(text, place))
         return 1
 
 
 def say(what: str) -> None:
     """Tell the user something that is no output."""
     print(f"rlite-pubsub: {harmless(what)}", file=sys.stderr, flush=True)
+
+
+def _named(arguments: argparse.Namespace) -> list[str]:
+    """What the command's arguments name, as they are shown."""
+    words = [word for word in vars(arguments).values() if isinstance(word, str) and word]
+    return [shown for word in words for shown in (without_password(word), os.path.abspath(word))]
 
 
 def _text(failure: Exception) -> str:

@@ -106,8 +106,14 @@ def must_exist(folder: str) -> None:
         is_there = (Path(folder) / "live.mdb").exists()
     except PermissionError as failure:
         raise CommandFailed(f"{folder} is not open to {_user()}: ask as its owner, {_owner_of(folder)}") from failure
-    if not is_there:
-        raise FileNotFoundError(f"there is no store in {folder}")
+    if is_there:
+        return
+    if (Path(folder) / "backup.json").exists():
+        how = f"`rlite-pubsub restore {folder} STORE` makes one of it"
+        raise CommandFailed(f"{folder} is a backup, and no store: {how}")
+    if Path(folder).exists() and not Path(folder).is_dir():
+        raise CommandFailed(f"{folder} is a file: a store is a folder")
+    raise FileNotFoundError(f"there is no store in {folder}")
 
 
 def _user() -> str:

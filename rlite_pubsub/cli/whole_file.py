@@ -9,12 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rlite_pubsub.cli.ending import CommandFailed
+
 _BUFFERED = 1 << 20
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Callable[[bytes], Any]]:
-    """Write a file that gets its name once all of it is on the disk. Raises OSError."""
+    """Write a file that gets its name once all of it is on the disk. Raises OSError and CommandFailed."""
+    if path.is_dir():
+        raise CommandFailed(f"{path} is a folder: name the file to write")
+    if not path.parent.is_dir():
+        raise CommandFailed(f"{path.parent} is no folder: make it first, or name another file")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with open(temporary, "xb", _BUFFERED) as file:

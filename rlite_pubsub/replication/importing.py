@@ -82,7 +82,8 @@ def import_into(folder: Path, source: str) -> Imported:
         except UnicodeDecodeError as failure:
             raise ImportFailed("its manifest is no text") from failure
         except (Malformed, MasterRefused, NoManifest, Broken, StoreError, ValueError, OSError) as failure:
-            raise ImportFailed(str(failure) or type(failure).__name__) from failure
+            why = failure.strerror if isinstance(failure, OSError) and failure.filename is None else None
+            raise ImportFailed(why or str(failure) or type(failure).__name__) from failure
         finally:
             host.end_session(session)
         imported.keys, imported.libraries = loading.keys, loading.libraries
