@@ -23,7 +23,7 @@ from rlite_pubsub.storage.commons import (
     shard_rows,
     shared_settings,
 )
-from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.groups import consumers, groups, in_flight, pending, released
 from rlite_pubsub.storage.groups.consumers import ConsumerRecord
 from rlite_pubsub.storage.groups.group_settings import GroupSettings
@@ -342,3 +342,15 @@ def test_an_older_store_that_others_have_open_is_refused_and_says_what_to_do(tmp
     assert "data.mdb has format 1" in opened.stderr and "once all others have closed it" in opened.stderr
     with Store.open(tmp_path) as store:
         assert format.version(store.data) == format.VERSION
+
+
+def test_released_entry_of_an_earlier_version_has_no_last_delivery(environment: Environment) -> None:
+    of_group, entry = released.prefix(TOPIC, 1), bytes(16)
+
+    def as_before(txn: Txn) -> Released | None:
+        released.put(txn, of_group, Released(entry, EXPIRES_MS, 2, 7))
+        key = of_group + b"\0" + entry
+        txn.put(key, bytes(txn.get(key) or b"")[:16])
+        return released.get(txn, of_group, entry)
+
+    assert environment.write(as_before) == Released(entry, EXPIRES_MS, 2, 0)

@@ -52,6 +52,7 @@ def test_work_that_fails_changes_nothing(store: Store) -> None:
     assert get(store, b"Ka") == b"2"
 
 
+@pytest.mark.sources("a compiled Turn takes none but an Environment, and LogEnvironment is not one yet")
 def test_turn_reads_its_own_changes_and_others_see_them_at_its_end(store: Store) -> None:
     turn = Turn(store.data, lambda: None)
     txn = turn.begin(write=True)
