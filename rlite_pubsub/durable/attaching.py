@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from rlite_pubsub.durable.feed import Feed
 from rlite_pubsub.durable.lifetimes import Lifetimes, Wanted, shown
 from rlite_pubsub.durable.mailbox import DurablePost, enforce, is_over
-from rlite_pubsub.pubsub.kinds import KINDS, Kind
+from rlite_pubsub.pubsub.kinds import KINDS, PATTERNS, Kind
 from rlite_pubsub.pubsub.post import Post
 from rlite_pubsub.pubsub.session import Session
 from rlite_pubsub.storage.agenda import FEEDS
@@ -29,6 +29,7 @@ from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.names import attachments, durables, receivers, subscriptions
 from rlite_pubsub.storage.names.attachments import Attachment
 from rlite_pubsub.storage.names.durables import Durable
+from rlite_pubsub.storage.names.version import routes_version
 from rlite_pubsub.storage.store import Store
 
 log = logging.getLogger("rlite_pubsub")
@@ -143,12 +144,16 @@ class Durables:
         if not names:
             return names
 
-        def work(txn: Txn) -> None:
+        def work(txn: Txn) -> tuple[int, int, bool]:
             if not durables.exists(txn, feed.durable):
                 raise DurableGone(feed.durable.name)
+            before = routes_version(txn)
             receivers.set_counts(txn, feed.durable.id, dict.fromkeys(((kind.database, name) for name in names), count))
+            return before, routes_version(txn), subscriptions.are_any(txn)
 
-        self._store.data.write(work, freeing=not count)
+        before, after, are_any = self._store.data.write(work, freeing=not count)
+        if kind is not PATTERNS:
+            self.mail.routes.saw_own_names(before, after, are_any)
         failpoint("durable-held")
         self.lifetimes.announce()
         for name in names:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from rlite_pubsub.durable.mailbox import DurablePost, lose_oldest
 from rlite_pubsub.pubsub.post import Post
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.errors import StoreError
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.mail import losses, mailboxes, overflows
 from rlite_pubsub.storage.mail.mailboxes import Mailbox
@@ -31,6 +32,18 @@ from rlite_pubsub.storage.store import Store
 log = logging.getLogger("rlite_pubsub")
 
 SLICE = 2000
+LOOK_MS = 10_000
+"""All are looked at so often at least: another process may have made one that is soon to expire."""
+
+
+class TooManyDurables(StoreError):
+    """There are as many durable subscribers as there may be."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"there are {most} durable subscribers already (durable-subscriber-max-count): delete some with "
+            "SUBSCRIBER.DELETE, or raise the limit"
+        )
 
 
 class Wanted(NamedTuple):
@@ -51,11 +64,14 @@ class Lifetimes:
         self._clock = clock
         self._default_ttl_s = 0
         self._default_max_bytes = 0
+        self._most = 0
+        self._look_at_ms = 0  # whether any is late: none can be before, unless another process has made it
+        self._looked_ms = 0
         self.expired = 0  # those that this process found to have been away for too long
 
-    def set_defaults(self, ttl_s: int, max_bytes: int) -> None:
-        """Set the defaults for new ones. 0: no limit."""
-        self._default_ttl_s, self._default_max_bytes = ttl_s, max_bytes
+    def set_defaults(self, ttl_s: int, max_bytes: int, most: int) -> None:
+        """Set the defaults for new ones, and how many there may be. 0: no limit."""
+        self._default_ttl_s, self._default_max_bytes, self._most = ttl_s, max_bytes, most
 
     def announce(self) -> None:
         """Have all processes look again, ours included: before any reply that says so."""
@@ -63,9 +79,15 @@ class Lifetimes:
         self._store.routes.announce(moved, patterns=False)
 
     def find_or_make(self, name: bytes, wanted: Wanted) -> tuple[Durable, bool]:
-        """Return the one of this name, seen now; and whether its limits are news to publishers. Raises StoreError."""
+        """Return the one of this name, seen now; and whether it, or its limits, are news to others. Raises StoreError;
+        TooManyDurables."""
         self._end_expiry(name)
-        return self._store.data.write(lambda txn: self._found_or_made(txn, name, wanted))
+        self._mail.routes.refresh()  # kept up with what we make: nobody looks at all of them again
+        durable, before, after, is_new = self._store.data.write(lambda txn: self._found_or_made(txn, name, wanted))
+        self._mail.routes.saw_own(before, after, durable, int(is_new))
+        if durable.ttl_s:
+            self._look_at_ms = min(self._look_at_ms, durable.seen_ms + durable.ttl_s * 1000)
+        return durable, before != after
 
     def note_seen(self, durable: Durable) -> None:
         """Note that it is attached now, or was until now. Raises StoreError."""
@@ -82,7 +104,12 @@ class Lifetimes:
         """Remove it with all that is its own; None if there is none. Raises StoreError."""
         durable = self._store.data.read(lambda txn: durables.get(txn, name))
         if durable is not None:
-            while not self._store.data.write(lambda txn: _delete_slice(txn, durable), freeing=True):
+            while True:
+                before, after, is_done = self._store.data.write(lambda txn: _delete_slice(txn, durable), freeing=True)
+                if not self._mail.routes.has_patterns:
+                    self._mail.routes.saw_own(before, after, durable if is_done else None, -1 if is_done else 0)
+                if is_done:
+                    break
                 failpoint("delete-slice")
             failpoint("durable-deleted")
             self.announce()
@@ -90,8 +117,12 @@ class Lifetimes:
 
     def sweep(self, now_ms: int) -> None:
         """Look for those that have been away for too long. Raises StoreError."""
+        if self._looked_ms <= now_ms < min(self._look_at_ms, self._looked_ms + LOOK_MS):
+            return
         every = self._store.data.read(durables.every)
+        ends = [one.seen_ms + one.ttl_s * (2000 if one.is_expired else 1000) for one in every if one.ttl_s]
         late = [one for one in every if one.ttl_s and one.seen_ms + one.ttl_s * 1000 <= now_ms]
+        self._looked_ms, self._look_at_ms = now_ms, min(ends, default=now_ms + LOOK_MS)
         if not late:
             return
         attached = self._store.live.read(attachments.every)
@@ -132,9 +163,13 @@ class Lifetimes:
             self._mail.note_lost(self._empty(durable))
             self._store.data.write(lambda txn: _end_expiry(txn, durable))
 
-    def _found_or_made(self, txn: Txn, name: bytes, wanted: Wanted) -> tuple[Durable, bool]:
+    def _found_or_made(self, txn: Txn, name: bytes, wanted: Wanted) -> tuple[Durable, int, int, bool]:
+        """Return it, the version before and after this, and whether it is new."""
         now_ms = int(self._clock() * 1000)
+        seen = version.routes_version(txn)
         before = durables.get(txn, name)
+        if before is None and self._most and self._count(txn, seen) >= self._most:
+            raise TooManyDurables(self._most)
         base = before or Durable(
             name, secrets.randbits(64), self._default_ttl_s, self._default_max_bytes, 0, now_ms, now_ms
         )
@@ -146,10 +181,13 @@ class Lifetimes:
             max_messages=base.max_messages if wanted.max_messages is None else wanted.max_messages,
         )
         durables.put(txn, durable)
-        is_changed = durable.is_limited if before is None else _limits(before) != _limits(durable)
-        if is_changed:
-            version.bump(txn)
-        return durable, is_changed
+        is_changed = before is None or _limits(before) != _limits(durable)
+        return durable, seen, version.bump(txn) if is_changed else seen, before is None
+
+    def _count(self, txn: Txn, seen: int) -> int:
+        """Return how many there are: as known, if nobody has changed anything since, or else by looking at all."""
+        routes = self._mail.routes
+        return routes.known if routes.version == seen else durables.count(txn)
 
     def _empty(self, durable: Durable) -> int:
         lost = 0
@@ -195,20 +233,20 @@ def _empty_slice(txn: Txn, durable: Durable) -> int | None:
     return lost or None
 
 
-def _delete_slice(txn: Txn, durable: Durable) -> bool:
-    """Delete a part of it; return True once nothing is left."""
+def _delete_slice(txn: Txn, durable: Durable) -> tuple[int, int, bool]:
+    """Delete a part of it; return the version before and after this, and whether nothing is left."""
+    seen = version.routes_version(txn)
     removed = receivers.drop_subscriber(txn, durable.id, SLICE)
     if removed < SLICE:
         removed += mailboxes.drop_subscriber(txn, durable.id, SLICE - removed)
     if removed < SLICE:
         removed += losses.drop(txn, durable.id, SLICE - removed)
     if removed >= SLICE:
-        return False
+        return seen, version.routes_version(txn), False
     overflows.remove(txn, durable.id)
     if durables.exists(txn, durable):
         durables.remove(txn, durable.name)
-    version.bump(txn)
-    return True
+    return seen, version.bump(txn), True
 
 
 def _limits(durable: Durable) -> tuple[int, int]:

@@ -75,7 +75,7 @@ class DurablePost:
 
     def deliver(self, outgoing: list[tuple[Route, list[bytes]]], at_ms: int) -> set[int]:
         """Commit all that is for durable subscribers; to whom. Raises StoreError, and then nothing of it is there."""
-        away = self._limited_and_away()
+        away = self._limited_and_away(outgoing)
 
         def work(txn: Txn) -> tuple[set[int], list[Dropped]]:
             heavy: set[int] = set()
@@ -149,12 +149,14 @@ class DurablePost:
         """Count what has gone with a subscriber that was away for too long."""
         self.dropped += messages
 
-    def _limited_and_away(self) -> dict[int, Durable]:
+    def _limited_and_away(self, outgoing: list[tuple[Route, list[bytes]]]) -> dict[int, Durable]:
+        """Return those of the receivers whose limits are ours to keep."""
         limited = self.routes.limited
         if not limited:
             return {}
-        attached = self._store.live.read(attachments.every)
-        return {id: durable for id, durable in limited.items() if id not in attached}
+        to = {id for route, _ in outgoing if route.address is not None for id, _ in route.address.durable}
+        found = [limited[id] for id in to if id in limited]
+        return self._store.live.read(lambda txn: {one.id: one for one in found if attachments.get(txn, one.id) is None})
 
     def _deliver(
         self, txn: Txn, outgoing: list[tuple[Route, list[bytes]]], at_ms: int, heavy: set[int]

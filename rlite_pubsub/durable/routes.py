@@ -32,6 +32,7 @@ class DurableRoutes:
         self.version = -1  # of data.mdb, at the last look
         self.any = False  # whether any holds a name
         self.limited: dict[int, Durable] = {}  # those with limits, by id
+        self.known = 0  # how many there are
         self._patterns = PatternIndex()
         self._pattern_holders: dict[bytes, list[int]] = {}
 
@@ -40,7 +41,7 @@ class DurableRoutes:
         found = self._data.read(self._read)
         if found is None:
             return
-        self.version, self.any, self.limited, patterns = found
+        self.version, self.any, self.limited, self.known, patterns = found
         self._patterns = PatternIndex()
         self._pattern_holders = {}
         for pattern, durable, _ in patterns:
@@ -48,6 +49,30 @@ class DurableRoutes:
                 self._patterns.add(pattern)
                 self._pattern_holders[pattern] = []
             self._pattern_holders[pattern].append(durable)
+
+    def saw_own(self, before: int, after: int, durable: Durable | None = None, added: int = 0) -> None:
+        """A transaction of ours has moved the version from `before` to `after`, and changed no pattern: the limits of
+        this one may be others, and so many were added. Nothing else need be looked up, unless others changed something,
+        too."""
+        if self.version != before:
+            return
+        self.version = after
+        self.known += added
+        if durable is not None:
+            if durable.is_limited and added >= 0:
+                self.limited[durable.id] = durable
+            else:
+                self.limited.pop(durable.id, None)
+
+    def saw_own_names(self, before: int, after: int, any: bool) -> None:
+        """Like `saw_own`, of names that are no patterns. `any`: whether any durable subscriber holds one now."""
+        if self.version == before:
+            self.version, self.any = after, any
+
+    @property
+    def has_patterns(self) -> bool:
+        """True if any holds a pattern."""
+        return bool(self._pattern_holders)
 
     def receivers(self, kind: Kind, name: bytes) -> tuple[Addressee, ...]:
         """Return the receivers of a message to this name. Raises StoreError."""
@@ -74,9 +99,11 @@ class DurableRoutes:
         database = receivers.DATABASES[kind.database]
         return self._data.read_along(lambda txn: receivers.total_sessions(txn, database, name)) if self.any else 0
 
-    def _read(self, txn: Txn) -> tuple[int, bool, dict[int, Durable], list[Receiver]] | None:
+    def _read(self, txn: Txn) -> tuple[int, bool, dict[int, Durable], int, list[Receiver]] | None:
         version = routes_version(txn)
         if version == self.version:
             return None
-        limited = {durable.id: durable for durable in durables.every(txn) if durable.is_limited}
-        return version, bool(subscriptions.subscribers(txn)), limited, receivers.receivers(txn, receivers.PATTERNS)
+        every = durables.every(txn)
+        limited = {durable.id: durable for durable in every if durable.is_limited}
+        patterns = receivers.receivers(txn, receivers.PATTERNS)
+        return version, subscriptions.are_any(txn), limited, len(every), patterns

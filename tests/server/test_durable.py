@@ -799,3 +799,17 @@ def test_a_transaction_that_publishes_waits_for_what_others_have_written_before_
                 pipeline.publish(channel, number)
                 assert pipeline.execute() == [int(channel == "news")] * 2
         assert first.xlen("kept") == 30
+
+
+def test_a_server_refuses_more_durable_subscribers_than_the_setting_says_and_says_what_to_do(serve: Serve) -> None:
+    server = serve("--durable-subscriber-max-count", "2")
+    with server.connect() as peer:
+        for name in ("a", "b"):
+            assert peer.do("SUBSCRIBER.ATTACH", name) is not None
+            peer.do("SUBSCRIBER.DETACH")
+        refused = peer.do("SUBSCRIBER.ATTACH", "c")
+        assert isinstance(refused, Exception)
+        for word in ("2 durable subscribers", "durable-subscriber-max-count", "SUBSCRIBER.DELETE"):
+            assert word in str(refused)
+        assert peer.do("SUBSCRIBER.DELETE", "a") == 1
+        assert not isinstance(peer.do("SUBSCRIBER.ATTACH", "c"), Exception)

@@ -421,6 +421,15 @@ OURS: tuple[Directive, ...] = (
         meaning="The most bytes that may wait for a new durable subscriber; then its oldest are dropped. 0 for no "
         "limit.",
     ),
+    number(
+        "durable-subscriber-max-count",
+        100000,
+        0,
+        INT_MAX,
+        "shared",
+        ours=True,
+        meaning="The most durable subscribers that a store may have; more are refused. 0 for no limit.",
+    ),
     declare(
         "retain",
         RetentionRules(),

@@ -64,8 +64,8 @@ def durability(settings: Settings) -> Durability:
 
 
 def keep_durables(settings: Settings, lifetimes: Lifetimes) -> None:
-    """Apply the default lifetime and mailbox limit of durable subscribers."""
-    names = "durable-subscriber-ttl", "durable-subscriber-max-bytes"
+    """Apply the default lifetime and mailbox limit of durable subscribers, and how many there may be."""
+    names = "durable-subscriber-ttl", "durable-subscriber-max-bytes", "durable-subscriber-max-count"
     settings.follow(names, lambda: lifetimes.set_defaults(*[settings[name] for name in names]))
 
 

@@ -18,7 +18,7 @@ _NAMED = {
     "Discovery": "discoverable register register-as",
     "Backup": "backup-to backup-interval backup-retain",
     "Slow and absent subscribers": """client-output-buffer-limit slow-subscriber-policy spill-threshold
-        durable-subscriber-ttl durable-subscriber-max-bytes""",
+        durable-subscriber-ttl durable-subscriber-max-bytes durable-subscriber-max-count""",
     "Warnings": """warn-mailbox-bytes warn-mailbox-age warn-group-lag warn-connection-bytes warn-quota-percent
         warn-disk-percent warn-link-down""",
     "Keys": """maxmemory maxmemory-policy maxmemory-samples lfu-log-factor lfu-decay-time

@@ -77,6 +77,11 @@ def every(txn: Txn) -> list[Durable]:
     return [_unpack(key, value) for key, value in databases.items(txn, databases.DURABLES)]
 
 
+def count(txn: Txn) -> int:
+    """Return how many there are, by looking at all."""
+    return sum(1 for _ in databases.items(txn, databases.DURABLES))
+
+
 def _unpack(key: bytes, value: bytes) -> Durable:
     id, ttl_s, max_bytes, max_messages, made_ms, seen_ms, dropped, is_expired = _RECORD.unpack_from(value)
     name, _ = key_parts.split(key, 1, value[_RECORD.size :])

@@ -65,5 +65,11 @@ def subscribers(txn: Txn) -> list[int]:
     return [int.from_bytes(head, "big") for head in databases.heads(txn, databases.SUBSCRIPTIONS, 8)]
 
 
+def are_any(txn: Txn) -> bool:
+    """Return whether any subscriber holds a name."""
+    cursor = txn.cursor()
+    return bool(cursor.set_range(databases.SUBSCRIPTIONS)) and bytes(cursor.key()).startswith(databases.SUBSCRIPTIONS)
+
+
 def _key(subscriber: int, database: bytes, name: bytes) -> bytes:
     return _HEAD.pack(databases.SUBSCRIPTIONS, subscriber) + database + key_parts.key_part(name)
