@@ -63,6 +63,8 @@ class Queue:
     async def push(self, *values: Any) -> list[str]:
         """Append values; their ids. All of them, or none."""
         packed = [self.codec.encode(value) for value in values]
+        if not packed:
+            return []
         return [text(entry_id) for entry_id in await self._do("QUEUE.PUSH", self.name, *packed)]
 
     async def create_subscriber(

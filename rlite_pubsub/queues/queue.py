@@ -41,6 +41,8 @@ class Queue:
     def push(self, *values: Any) -> list[str]:
         """Append values and return their ids. All are appended, or none."""
         packed = [self.codec.encode(value) for value in values]
+        if not packed:
+            return []
         return [text(entry_id) for entry_id in self._do("QUEUE.PUSH", self.name, *packed)]
 
     def create_subscriber(

@@ -23,7 +23,9 @@ Fields: TypeAlias = "Mapping[str, Any] | Mapping[bytes, Any] | str | bytes"
 
 
 def append_words(topic: str | bytes, fields: Fields) -> list[Any]:
-    """The XADD. Raises DataError without a field."""
+    """The XADD. Raises DataError without a field, and TypeError for what has none."""
+    if not isinstance(fields, str | bytes | Mapping):
+        raise TypeError(f"an entry's fields are a mapping, or text, not {type(fields).__name__}")
     pairs = {"message": fields} if isinstance(fields, str | bytes) else dict(fields)
     if not pairs:
         raise DataError("an entry has at least one field")

@@ -104,6 +104,11 @@ def test_client_that_is_given_is_left_open(tmp_path: Path) -> None:
     client.close()
 
 
+def test_to_push_nothing_is_nothing(where: str) -> None:
+    with Queue(where, "jobs") as jobs:
+        assert jobs.push(*[]) == [] and len(jobs) == 0
+
+
 def test_a_start_that_is_none_is_refused(tmp_path: Path) -> None:
     with Queue(str(tmp_path), "jobs") as jobs:
         with pytest.raises(TypeError):

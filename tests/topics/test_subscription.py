@@ -56,6 +56,12 @@ def test_since_an_id_a_time_or_nothing(where: str) -> None:
         assert numbers(taken(subscription, 1)) == [4]
 
 
+def test_what_has_no_fields_is_refused_in_words(tmp_path: Path) -> None:
+    for fields, kind in (({}, redis.DataError), ([("a", 1)], TypeError), (5, TypeError), (None, TypeError)):
+        with pytest.raises(kind, match="field"):
+            topics.publish(tmp_path, "orders", fields)  # type: ignore[arg-type]
+
+
 def test_names_come_back_as_the_kind_they_were_given_in(where: str) -> None:
     ids = {name: topics.publish(where, name, "hello") for name in (b"bytes", "text")}
     for since in ("-", {b"text": "-", "bytes": "-"}):
