@@ -32,7 +32,7 @@ def in_flags(words: list[str]) -> list[bytes]:
     """Return the passwords among the flags of `serve`, in URLs and after flags that take one; no directive's
     declaration is imported for that, because meanwhile everybody could read them."""
     found = in_urls(words)
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words, ""][1:], strict=True):
         flag, blank, value = word.partition(" ")
         if flag.lower() in SECRET_FLAGS:
             found.append(os.fsencode((value if blank else following).strip().strip("\"'")))

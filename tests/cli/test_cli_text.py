@@ -56,3 +56,4 @@ def test_every_directive_with_a_password_is_hidden_in_the_list_of_processes() ->
     words = ["x.conf", "--masterauth", "a", "--REQUIREPASS 'b'", "--cold-store", "s3://k:c@h?secret_key=d&x=1"]
     words += ["--user", "ann", "on", ">e", "--port", "1", "--backup-to", "/folder"]
     assert sorted(secrets.in_flags(words)) == [b">e", b"a", b"b", b"c", b"d"]
+    assert secrets.in_flags([]) == [], "`serve` alone"
