@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.gateway.session import Client, Deliver, HttpSession
 
 _NAMES = frozenset(
-    (b"name", b"dead-letter", b"channels", b"patterns", b"shards", b"durable", b"user", b"lib", b"addr", b"consumer")
+    b"name dead-letter channels patterns shards channel_names pattern_names durable user lib addr consumer".split()
 )
 """Fields of replies that are names, or lists of them."""
 

@@ -37,6 +37,8 @@ _CONNECTION = record(
     patterns=NUMBER,
     shards=NUMBER,
     topics=NUMBER,
+    channel_names=array(NAME),
+    pattern_names=array(NAME),
     durable=maybe(NAME),
     buffered_bytes=NUMBER,
     disk_bytes=NUMBER,
@@ -56,6 +58,8 @@ _KILL = {
     },
     "additionalProperties": False,
 }
+_UNTOLD_BEFORE: dict[str, object] = {"unsent_bytes": 0, "channel_names": [], "pattern_names": []}
+"""By a process of an older version."""
 _LAG = ("buffered_bytes", "disk_bytes", "unsent_bytes")
 _IS_PROCESS = re.compile("[0-9a-f]{16}")
 
@@ -140,7 +144,8 @@ class ConnectionsResource:
 
 def _told(client: dict[str, object]) -> dict[str, object]:
     told = dict(client)
-    told.setdefault("unsent_bytes", 0)
+    for name, value in _UNTOLD_BEFORE.items():
+        told.setdefault(name, value)
     told["blocked"] = bool(told["blocked"])
     told["durable"] = told["durable"] or None
     for name in ("input_bytes", "output_bytes"):

@@ -77,6 +77,7 @@ def test_row_opens_in_full_where_the_screen_has_room_for_three_columns(serve: Se
     facts = dict(zip(dialog.locator("dt").all_inner_texts(), dialog.locator("dd").all_inner_texts(), strict=True))
     assert (facts["User"], facts["Subscriptions"], facts["Process"]) == ("default", "1", str(server.pid))
     expect(dialog).to_contain_text("last command subscribe")
+    expect(dialog).to_contain_text("Channels: news")
     sight.turn_to("subscribers")  # as Back does
     expect(dialog).to_have_count(0)
     sight.turn_to("subscribers")

@@ -27,6 +27,7 @@ FIELDS = (
     ("lib, cmd, db, age_ms, idle_ms", "Its library, last command, database and age."),
     ("blocked", "1 while it waits for a blocking command."),
     ("channels, patterns, shards, topics", "How many names it is subscribed to."),
+    ("channel_names, pattern_names", "The first ten of its channels and of its patterns."),
     ("durable", "The durable subscriber it is attached to."),
     ("buffered_bytes", "How much waits for it in memory."),
     ("disk_bytes", "How much waits for it on disk."),
@@ -37,6 +38,8 @@ FIELDS = (
 """(names, meaning)"""
 
 
+MOST_NAMES = 10
+"""Shown of each kind."""
 MOST_ASKED = 5000
 """Sessions of which the kernel is asked in one look: a system call each."""
 
@@ -135,6 +138,8 @@ class SlowestConnections:
             b"patterns": len(names[PATTERNS.index]),
             b"shards": len(names[SHARDS.index]),
             b"topics": len(session.follows or ()),
+            b"channel_names": list(islice(names[CHANNELS.index], MOST_NAMES)),
+            b"pattern_names": list(islice(names[PATTERNS.index], MOST_NAMES)),
             b"durable": session.feed.durable.name if session.feed is not None else b"",
             b"buffered_bytes": session.outbox.memory_bytes,
             b"disk_bytes": on_disk,

@@ -4,6 +4,7 @@ import { ask } from "../ask/api.js";
 import { allowed, redisCli } from "../ask/session.js";
 import { line } from "../look/copying.js";
 import { el, shown } from "../look/dom.js";
+import { nameList } from "../look/facts.js";
 import { listing } from "../look/listing.js";
 import { bytes, count, milliseconds, perSecond, some } from "../look/numbers.js";
 import { closeConnection } from "./operations.js";
@@ -74,6 +75,7 @@ export function connections() {
       actions: [{ title: () => "Disconnect", isOffered: () => allowed("close_connections"), run: async (row) => (await closeConnection(row)) && view.refresh() }],
       actionsWidth: "5.6rem",
       key: (row) => `${row.process}/${row.id}`,
+      details: (row) => [nameList("Channels", row.channel_names, row.channels), nameList("Patterns", row.pattern_names, row.patterns)].filter(Boolean),
       empty: [el("p", {}, "No client is connected. Connect one:"), line(redisCli(" SUBSCRIBE news")), el("p", { class: "muted" }, "or, over HTTP:"), line(`curl -N ${location.origin}/api/channels/news`)],
     },
   });
