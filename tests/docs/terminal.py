@@ -22,6 +22,12 @@ def serves(command: str) -> bool:
     return re.search(r"\bserve\b", command.partition("#")[0]) is not None
 
 
+def _servers(command: str) -> int:
+    """How many servers it starts: one, or one for each word of a loop."""
+    loop = re.match(r"for \w+ in ([^;]+);", command)
+    return len(loop[1].split()) if loop else 1
+
+
 class Terminal:
     """Runs one command until it ends or is closed. What it and its children print is kept."""
 
@@ -61,7 +67,7 @@ class Terminal:
                 if begins(answer, self.printed):
                     return
             elif is_server:
-                if "eady to accept connections" in self.printed:
+                if self.printed.count("eady to accept connections") >= _servers(self.command):
                     return
             elif self._process.poll() == 0 or 0 < len(self._printed) == before:
                 return
