@@ -324,7 +324,7 @@ class Engine:
                 connections.stuck,
             )
         self.channel_rates = ChannelRates(hub, stopwatch, call_later)
-        self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, call_later)
+        self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, stopwatch, call_later)
         data.room.call_when_full(self.look_out)
         self.look_out()
 

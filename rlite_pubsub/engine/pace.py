@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 SLICE_S = 0.002
 """How long a slice takes if it begins on time: a request that comes meanwhile waits so long."""
 MOST_SLICE_S = 0.05
-LEAST_SHARE, MOST_SHARE = 0.25, 0.75
+LEAST_SHARE, MOST_SHARE = 1 / 4, 2 / 3
 """The share of the time for what is due now, and for what has been overdue for `HURRIES_MS`."""
 HURRIES_MS = 1000
-_EARLY_S = 0.001
+LEAST_REST_S = 0.001
+_EARLY_S = 0.0005
 """How early a timer may go off."""
 
 
@@ -37,6 +38,7 @@ class Pace:
         self._stopwatch = stopwatch
         self._call_later = call_later
         self._due: float | None = None  # when the next slice begins, if anything is left
+        self._is_set = False  # a timer
         self._share = LEAST_SHARE
 
     def go(self) -> None:
@@ -53,6 +55,21 @@ class Pace:
             return
         self._share = LEAST_SHARE + (MOST_SHARE - LEAST_SHARE) * min(max(overdue_ms, 0) / HURRIES_MS, 1.0)
         now = self._stopwatch()
-        rest_s = (now - began) * (1 - self._share) / self._share
+        rest_s = max((now - began) * (1 - self._share) / self._share, LEAST_REST_S)
         self._due = now + rest_s
-        self._call_later(rest_s, self.go)
+        self._set(rest_s)
+
+    def _set(self, seconds: float) -> None:
+        if not self._is_set:  # with two timers there would soon be many, and no rest
+            self._is_set = True
+            self._call_later(seconds, self._go_off)
+
+    def _go_off(self) -> None:
+        self._is_set = False
+        if self._due is None:
+            return
+        left_s = self._due - self._stopwatch()
+        if left_s > _EARLY_S:
+            self._set(left_s)
+        else:
+            self.go()

@@ -116,6 +116,7 @@ class Node:
         self.stopped = asyncio.Event()
         self.gateway: Gateway | None = None  # HTTP, if it is asked for
         self._cron_timer: asyncio.TimerHandle | None = None
+        self._has_ended = False  # what was put off is not done any more
         was_there = (Path(settings["dir"].decode()) / "data.mdb").exists()
         self.store = _open_store(settings)
         self.delivery = _join(self.store, was_there and (fellows is None or fellows.number == 0))
@@ -291,8 +292,9 @@ class Node:
 
     def _call_later(self, seconds: float, callback: Callable[[], None]) -> object:
         def call() -> None:
-            callback()
-            self.turns.soon()
+            if not self._has_ended:
+                callback()
+                self.turns.soon()
 
         return self.loop.call_later(seconds, call)
 
@@ -352,6 +354,7 @@ class Node:
 
     def stop(self) -> None:
         """Flush, close every session and socket, leave the store clean."""
+        self._has_ended = True
         if self._cron_timer is not None:
             self._cron_timer.cancel()
         self.store.data.stop_sharing(self.engine.keyspace.turn)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+from itertools import count
 from pathlib import Path
 
 import pytest
 from recorded_session import House
 
+from rlite_pubsub.engine.pace import SLICE_S
+from rlite_pubsub.engine.topics import keeping
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.errors import StoreFull
 from rlite_pubsub.storage.topics import topic_settings
@@ -42,7 +45,22 @@ def test_entry_goes_within_a_second_of_its_age_and_not_before() -> None:
     assert length(house) == 0
 
 
+def test_topics_that_are_due_together_do_not_need_a_turn_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One topic was trimmed in each turn, so 2,000 with entries for 2 s kept those of 16 s, and more each second."""
+    monkeypatch.setattr(keeping, "thread_time", lambda: 0.0)
+    house = House(retain="t* 5s")
+    session = house.session()
+    for number in range(50):
+        session.do("XADD", f"t{number}", "*", "f", "v")
+    house.clock.now += 10
+    house.engine.cron(house.clock.now)
+    house.engine.commit()
+    assert [length(house, b"t%d" % number) for number in range(50)] == [0] * 50
+
+
 def test_many_entries_go_in_many_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = count()
+    monkeypatch.setattr(keeping, "thread_time", lambda: next(ticks) * SLICE_S)
     house = House(retain="t 10 entries")
     session = house.session()
     for _ in range(100):

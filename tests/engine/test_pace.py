@@ -110,6 +110,26 @@ def test_without_timers_the_work_goes_on_ten_times_a_second() -> None:
     assert done > 100 * MOST_SLICE_S * 0.9
 
 
+def test_there_is_one_timer_however_often_others_let_it_go() -> None:
+    timers: list[Callable[[], None]] = []
+    now = 0.0
+
+    def work(seconds: float) -> int | None:
+        nonlocal now
+        now += 0.0001
+        return HURRIES_MS
+
+    pace = Pace(work, lambda: now, lambda seconds, callback: timers.append(callback))
+    for _ in range(20):
+        now += 0.01
+        pace.go()
+    assert len(timers) == 1
+    for _ in range(20):
+        timers.pop()()
+        assert len(timers) == 1
+        now += 0.0002
+
+
 def test_nothing_is_set_when_nothing_is_left() -> None:
     timers: list[object] = []
     Pace(lambda seconds: None, lambda: 0.0, lambda *timer: timers.append(timer)).go()

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.engine.pace import Pace
 from rlite_pubsub.engine.refusal import unwritten
 from rlite_pubsub.engine.settings.settings import SettingError
 from rlite_pubsub.groups import punctuality
@@ -19,6 +20,7 @@ from rlite_pubsub.keyspace.topic.retained import DATABASE, Retained
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
+from rlite_pubsub.storage.topics import topic_settings
 from rlite_pubsub.storage.topics.topic_settings import Rule
 
 if TYPE_CHECKING:
@@ -107,10 +109,6 @@ def _nothing() -> None:
     """Do nothing: the next look comes soon, whether the block is here by then or not."""
 
 
-REST = 1.0
-"""The pause between two steps of trimming, as a multiple of the time that the first one took."""
-
-
 class Keeping:
     """Applies the rules of `retain` for one engine."""
 
@@ -121,6 +119,7 @@ class Keeping:
         rules: Rules,
         hub: Hub,
         notifications: Notifications,
+        stopwatch: Callable[[], float],
         call_later: CallLater,
     ) -> None:
         """Raises StoreError if the rules cannot be read. If they cannot be written, `cron` tries again."""
@@ -128,15 +127,13 @@ class Keeping:
         self._keyspace = keyspace
         self._hub = hub
         self._notifications = notifications
-        self._call_later = call_later
         self.rules = rules
         self.retained = Retained(keyspace)
         assert keyspace.stored.retention is not None
         self.retention = keyspace.stored.retention
         self.alarm = Alarm(keyspace, call_later)
-        self._is_under_way = False
+        self._pace = Pace(self._trim, stopwatch, call_later)
         self._has_failed = False
-        self._took_s = 0.0
         self._owes = False
         self._owed: tuple[Rule, ...] | None = settings["retain"]  # what the store should have
         self._known = rules.all
@@ -191,38 +188,37 @@ class Keeping:
     # -- trimming
 
     def cron(self) -> None:
-        """Trim ten times a second, and in between as long as there is more to do."""
+        """Trim ten times a second, and in between as long as there is more to do: see pace.py."""
         if self._owed is not None:
             self._pay()
         self.alarm.cron()
-        if self._step() and not self._is_under_way:
-            self._go_on()
+        self._pace.go()
 
-    def _go_on(self) -> None:
-        self._is_under_way = True
-        self._call_later(REST * self._took_s, self._work)
-
-    def _work(self) -> None:
-        self._is_under_way = False
-        if self._step():
-            self._go_on()
-
-    def _step(self) -> bool:
-        """Do one step; return whether there is more. Other turns come before the next step."""
+    def _trim(self, seconds: float) -> int | None:
+        """Trim for so many seconds of the processor; return for how many ms what is left has been due, None if nothing
+        is left."""
         keyspace = self._keyspace
         if keyspace.turn.failure is not None or not keyspace.times.may_expire:
-            return False
-        start = perf_counter()
+            return None
+        deadline = thread_time() + seconds
+        overdue_ms: int | None = None
         try:
-            has_more = any([part.retention.step() for part in keyspace.parts if part.retention is not None])
+            while any([part.retention.step() for part in keyspace.parts if part.retention is not None]):
+                if thread_time() > deadline:
+                    overdue_ms = self._overdue_ms()
+                    break
             if self.rules.all is not self._known:  # the process that changed them died before it announced that
                 self._hub.look_at_rules()
         except StoreHeld:
-            return False  # another process is writing: it is done with the next run
+            return None  # another process is writing: it is done with the next run
         except Exception as failure:
             log.log(logging.DEBUG if self._has_failed else logging.WARNING, "Can't trim: %s", keyspace.fail(failure))
             self._has_failed = True
-            return False
+            return None
         self._has_failed = False
-        self._took_s = perf_counter() - start
-        return has_more
+        return overdue_ms
+
+    def _overdue_ms(self) -> int:
+        now_ms = self._keyspace.clock_ms()
+        due = [topic_settings.first_due(part.settle()) for part in self._keyspace.parts]
+        return max([0, *[now_ms - first[0] for first in due if first is not None]])
