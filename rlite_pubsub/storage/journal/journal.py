@@ -3,7 +3,7 @@
     data.journal    records, one after the other from the beginning of the file:
         bytes of the rows u32, base u64, number u32
         rows, each: length of the key u16, length of the value u32 (2^32-1: the row is removed), key, value
-        mark u32: CRC-32 of "2", the boot id and all of the record before
+        mark u32: CRC-32 of the rows, begun with that of "2" and the boot id, plus the three numbers (their low 32 bits)
 
     LAW    A record counts only if its mark is there and right, its base is the last commit of data.mdb, and those
            numbered before it, from 0 on, count. So the commit that brings turns home makes their records void in the
@@ -42,6 +42,7 @@ _HEAD: Final = Struct(">IQI")
 _MARK: Final = Struct(">I")
 _FRAME_BYTES: Final = _HEAD.size + _MARK.size
 _MOST_KEY_BYTES: Final = 511
+_WORD: Final = 0xFFFF_FFFF
 
 
 class Owed(NamedTuple):
@@ -86,8 +87,9 @@ class Journal:
         size = _FRAME_BYTES + len(packed)
         if self._at + size > MOST_BYTES:
             return False
-        head = _HEAD.pack(len(packed), self._base, len(self.turns))
-        record = b"".join((head, packed, _MARK.pack(crc32(packed, crc32(head, self._salt)))))
+        bytes_of_rows, base, number = len(packed), self._base, len(self.turns)
+        mark = crc32(packed, (self._salt + bytes_of_rows + base + number) & _WORD)
+        record = b"".join((_HEAD.pack(bytes_of_rows, base, number), packed, _MARK.pack(mark)))
         if os.pwrite(self._descriptor, record, self._at) < size:
             raise OSError(errno.EIO, "only a part of a record could be written")
         self._at += size
@@ -179,7 +181,8 @@ def _record(stored: bytes, at: int, base: int, boot: bytes) -> _Record | None:
         return None
     head, packed = stored[at:rows_at], stored[rows_at:end]
     mark = _MARK.unpack_from(stored, end)[0]
-    is_right = mark == crc32(packed, crc32(head, _salt(boot))) or mark == crc32(head, crc32(boot))
+    begun = (_salt(boot) + size + of_base + number) & _WORD
+    is_right = mark == crc32(packed, begun) or mark == crc32(head, crc32(boot))
     return _Record(number, packed, end + _MARK.size) if is_right and _are_rows(packed) else None
 
 
