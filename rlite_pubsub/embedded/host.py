@@ -188,7 +188,7 @@ class Host:
     @property
     def is_giving_back(self) -> bool:
         """True if what is put back waits for another process that is writing. Somebody must `look` then."""
-        return self.is_open and self._service is not None and self._service.is_giving_back
+        return self.is_open and self._service is not None and bool(self._service.giving_back)
 
     def give_back(self) -> None:
         """Wait until it is put back, as long as any request waits for a writer."""
@@ -444,11 +444,11 @@ class Host:
         service = self._service
         while self._leaving and service is not None:
             service.leave(self._leaving.popleft())
-        if service is not None and service.is_giving_back and self.timers.are_due:
+        if service is not None and service.giving_back and self.timers.are_due:
             self.timers.run()  # no reader is there who would
         end_turn(self.agenda)
         if service is not None:
-            while service.owes:
+            while service.takers or service.owed:
                 service.settle_taken()
                 end_turn(self.agenda)
             service.end_turn()

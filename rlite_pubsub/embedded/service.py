@@ -66,8 +66,8 @@ class Service:
         self._syncing = syncing
         self._data = store.data
         self.takers: list[EmbeddedSession] = []  # for which something was popped in the turn under way
-        self._owed: list[list[Taken]] = []  # to be put back
-        self._giving_back: list[GivingBack] = []
+        self.owed: list[list[Taken]] = []  # to be put back
+        self.giving_back: list[GivingBack] = []  # what is put back waits for another process that is writing
         self.may_have_written = False  # to data.mdb
         surroundings = Surroundings(call_later=self._call_later, syncing=syncing, feed=handed_feed)
         self.engine = Engine(settings, delivery.hub, delivery.rules, self._data, delivery, surroundings)
@@ -109,37 +109,28 @@ class Service:
         session.has_left = True
         taken = session.leave()
         if taken:
-            self._owed.append(taken)
-
-    @property
-    def owes(self) -> bool:
-        """True if `settle_taken` has something to do."""
-        return bool(self.takers or self._owed)
+            self.owed.append(taken)
 
     def settle_taken(self) -> None:
-        """After the turn's commit: what was popped is on its way to its programs, or goes back, in one more turn."""
+        """After the turn's commit, if there are `takers` or something is `owed`: what was popped is on its way to its
+        programs, or goes back, in one more turn."""
         takers = self.takers
         while takers:
             takers[-1].settle_taken()
             if takers[-1].has_left:
                 self.leave(takers[-1])
             takers.pop()
-        while self._owed:
-            giving = GivingBack(self.engine, self._turns, self.handing, self.execute_all, self._owed[0], self._given)
+        while self.owed:
+            giving = GivingBack(self.engine, self._turns, self.handing, self.execute_all, self.owed[0], self._given)
             self.engine.sessions[giving.id] = giving
-            self._giving_back.append(giving)
+            self.giving_back.append(giving)
             self.may_have_written = True
             self.execute_all(giving, giving.requests())
-            self._owed.pop(0)
+            self.owed.pop(0)
 
     def _given(self, giving: GivingBack) -> None:
-        self._giving_back.remove(giving)
+        self.giving_back.remove(giving)
         giving.close_now()
-
-    @property
-    def is_giving_back(self) -> bool:
-        """True if what is put back waits for another process that is writing."""
-        return bool(self._giving_back)
 
     def sessions(self) -> list[EmbeddedSession]:
         """Return all sessions."""
