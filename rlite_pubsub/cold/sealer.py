@@ -177,12 +177,20 @@ class Sealer:
         topic = self._to_change(database, name, number)
         if topic is None or not self._still_holds(topic, sealed):
             self._keyspace.end_turn()
-            return False  # it has gone meanwhile: what was written is an orphan
+            self._take_back(number, path)  # it has gone meanwhile, as a queue does that is moved to another member
+            return False
         sealing.begin(topic, sealed)
         self._commit()
         failpoint("cold-begun")
         self._move(database, name, number, sealed, contents)
         return True
+
+    def _take_back(self, number: int, path: str) -> None:
+        """Remove a block that was written for nothing, unless another worker's is the same."""
+        there = self._blocks_of(number)
+        if all(block.path != path for block in there):
+            self._rewrite({_folder(path)}, {path}, is_kept_empty=bool(there))
+            self._place.delete(path)
 
     def _still_holds(self, topic: Topic, sealed: BlockInfo) -> bool:
         """Return whether something of it is left, not sealed by others or trimmed away meanwhile."""

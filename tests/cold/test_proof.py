@@ -156,6 +156,29 @@ def test_what_goes_from_a_manifest_is_surely_gone_from_the_store(sealed: Path, m
         assert place.was_safe == [True]
 
 
+def test_a_block_that_was_written_while_its_topic_went_does_not_stay(sealed: Path) -> None:
+    """As a queue goes that is moved to another member."""
+    with Store.open(sealed, durability="no") as store, rlite_pubsub.Redis(sealed) as client:
+
+        class Place(LocalPlace):
+            def write(self, path: str, data: bytes | memoryview) -> None:
+                super().write(path, data)
+                if path.endswith(".parquet"):
+                    client.delete("u")
+
+        plan = sealing.SealingPlan(BLOCK_BYTES, 0, 3_600_000)
+        sealer = sealing.Sealer(store, Place(sealed / "cold"), "", plan, lambda: int(time.time() * 1000))
+        before = sorted((sealed / "cold").rglob("*.parquet"))
+        with client.pipeline() as pipe:
+            for number in range(1, 4001):
+                pipe.xadd("u", {"n": "x" * 300}, id=f"{number}-0")
+            pipe.execute()
+        sealer.seal_due()
+        assert not client.exists("u")
+        assert sorted((sealed / "cold").rglob("*.parquet")) == before
+        assert [path for path in (sealed / "cold" / "u").rglob("*") if path.is_file()] == []
+
+
 def test_topic_that_was_trimmed_within_a_chunk_fits_while_it_is_sealed(
     folder: Path, seal: Callable[..., Sealer]
 ) -> None:
