@@ -10,7 +10,7 @@ from mailbox_sizes import backlog_of
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import DanglingLetter
-from rlite_pubsub.storage.mail import mailboxes, messages
+from rlite_pubsub.storage.mail import letters, mailboxes, messages
 from rlite_pubsub.storage.mail.mailboxes import Letter, Mailbox, MailboxSize
 
 ONE, OTHER = Mailbox(1), Mailbox(1, 7)
@@ -160,3 +160,9 @@ def test_backlogs_and_letters_are_those_of_a_plain_list(shared_environment: Envi
         assert set(all_keys(txn)) <= {databases.LAST_SEQUENCE}
     finally:
         txn.abort()
+
+
+@pytest.mark.parametrize("body", [b"\r\n", b"$1\r\nx\r\n\r\n", b"$-1\r\nx\r\n", b"$x\r\n", b"1"])
+def test_what_is_no_run_of_messages_is_a_value_error(body: bytes) -> None:
+    with pytest.raises(ValueError):
+        letters.tails(letters.MessageRun(0, 1, b"news", body))

@@ -47,6 +47,8 @@ def tails(run: MessageRun) -> list[bytes]:
     body, found, at = run.body, [], 0
     while at < len(body):
         newline = body.index(b"\r\n", at)
+        if newline == at:
+            raise ValueError("a message without a length")
         length = int(body[at + 1 : newline])
         if length < 0:
             raise ValueError("a message of a negative length")
