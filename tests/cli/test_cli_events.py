@@ -90,11 +90,11 @@ def test_id_that_is_not_there_any_more_is_told_as_a_gap(serve_http: Serve) -> No
     assert ended.stderr.startswith(b"rlite-pubsub: gap: {") and b'"expired"' in ended.stderr
 
 
-def test_event_whose_type_is_gap_is_an_event(serve_http: Serve) -> None:
-    server = serve_http()
-    id = server.post("gap", "x")
-    ended = run("tail", "--url", url_of(server), "-n", "1")
-    assert (ended.stdout.decode(), ended.stderr) == (f"{id} gap x\n", b"")
+@pytest.mark.parametrize("type", ["gap", "error", "open"])
+def test_event_of_a_type_that_notices_have_is_refused(serve_http: Serve, type: str) -> None:
+    refused = run("post", type, "x", "--url", url_of(serve_http()))
+    assert refused.returncode == 1
+    assert b"no event's type" in refused.stderr
 
 
 def test_token_comes_from_a_file_or_the_environment_and_from_no_argument(serve_http: Serve, tmp_path: Path) -> None:
