@@ -233,6 +233,18 @@ async def test_post_waits_for_the_disk_where_its_answer_is_withheld(bus: Bus) ->
     assert await post
 
 
+async def test_posts_of_one_turn_that_are_more_than_the_segments_leave_no_more_than_these(bus: Bus) -> None:
+    engine = bus.house.engine
+    posting = bus.posting()
+    engine.settings.set("events-segments", [b"4"])
+    engine.settings.set("events-segment-size", [b"100kb"])
+    posts = [posting.post(b"events", (b"type", b"t", b"body", b"x" * 60_000)) for _ in range(100)]
+    engine.commit()
+    end_turn(engine.hub.agenda)
+    assert len([await post for post in posts]) == 100
+    assert 300_000 < bus.topic().size_bytes <= 400 * 1024
+
+
 async def test_posts_wait_for_the_next_turn_where_this_one_is_undone(bus: Bus) -> None:
     turns = Turns()
     posting = bus.posting(turns.soon)

@@ -44,6 +44,8 @@ STEP_BYTES = 1 << 20
 """After so much a step ends, too: an entry larger than a page has a chunk to itself."""
 STEP_KEYS = 100
 """Held against new rules in one step."""
+HELD_STEPS = 32
+"""In one turn, for a topic whose limit holds at each commit: more than a turn appends."""
 HELD_MS = 500
 """How often it is looked whether a group that holds has gone on."""
 
@@ -203,16 +205,18 @@ class Retention:
         self._trim(txn, topic, settings, due_ms)
 
     def hold(self, topic: Topic) -> None:
-        """Trim a topic that `for_change` has found in this turn, if it has too much; more than one step is left to
+        """Trim a topic that `for_change` has found in this turn, if it has too much; more than `HELD_STEPS` are left to
         later turns. Raises StoreError."""
         txn = self._keyspace.writing()
         self.rules.follow(txn)
         topic.settle()
-        settings = self.settings(topic)
-        if settings is not None:
-            size_bytes = self.rules.limits(settings.own, topic.name).size_bytes
-            if 0 < size_bytes < topic.size_bytes:
-                self._trim(txn, topic, settings, self._keyspace.clock_ms())
+        for _ in range(HELD_STEPS):
+            settings, before = self.settings(topic), topic.size_bytes
+            if settings is None or not 0 < self.rules.limits(settings.own, topic.name).size_bytes < before:
+                return
+            self._trim(txn, topic, settings, self._keyspace.clock_ms())
+            if topic.size_bytes == before:  # a group holds
+                return
 
     def _trim(self, txn: Txn, topic: Topic, settings: TopicSettings, due_ms: int) -> None:
         """Do a step for a topic that was due at this time, and note when it is due next."""
