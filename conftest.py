@@ -27,6 +27,9 @@ LONGEST = (
 workers waiting. A room stays in one worker, because its tests share what is dear, a session of Spark."""
 
 
+collect_ignore = ["tests/scripts/test_compiling.py", "tests/scripts/test_package.py"] if installed.IS_INSTALLED else []
+"""What asks the sources already when it is collected."""
+
 CONTRACT = (
     "compat_tests/test_acl_",
     "compat_tests/test_asyncio.py",
