@@ -78,7 +78,14 @@ def _build(folder: Path, compiled: bool) -> None:
 
         files = [module.replace(".", "/") + ".py" for module in COMPILED]
         arguments = [*_MYPY, f"--cache-dir={folder / 'cache'}", *files]
-        extensions = mypycify(arguments, opt_level="2", debug_level="0", multi_file=True, target_dir=str(folder))
+        extensions = mypycify(
+            arguments,
+            opt_level="2",
+            debug_level="0",
+            multi_file=True,
+            target_dir=str(folder),
+            group_name="rlite_pubsub",  # else a digest, which may begin with a digit: no module has such a name
+        )
         for extension in extensions:
             extension.extra_compile_args = [*extension.extra_compile_args, *_COMPILER]  # it was one list for all
             extension.sources = _joined([Path(source) for source in extension.sources])

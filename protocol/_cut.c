@@ -86,7 +86,40 @@ static PyObject *cut(PyObject *unused, PyObject *const *args, Py_ssize_t count)
     return PyLong_FromSsize_t(end);
 }
 
+static PyObject *cut_arguments(PyObject *unused, PyObject *const *args, Py_ssize_t count)
+{
+    /* (what has arrived, where in it an argument begins, a list to which arguments are added, at most so many of them,
+       the longest one) -> where the last of them ends */
+    if (count != 5 || !PyBytes_Check(args[0]) || !PyLong_Check(args[1]) || !PyList_Check(args[2]) || !PyLong_Check(args[3]) ||
+        !PyLong_Check(args[4])) {
+        PyErr_SetString(PyExc_TypeError, "cut_arguments() takes bytes, an int, a list and two ints");
+        return NULL;
+    }
+    const unsigned char *bytes = (const unsigned char *)PyBytes_AS_STRING(args[0]);
+    Py_ssize_t size = PyBytes_GET_SIZE(args[0]), end = PyLong_AsSsize_t(args[1]);
+    Py_ssize_t most = PyLong_AsSsize_t(args[3]), longest = PyLong_AsSsize_t(args[4]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (end < 0 || end > size) {
+        PyErr_SetString(PyExc_ValueError, "cut_arguments() begins within the bytes");
+        return NULL;
+    }
+    for (; most > 0 && end < size && bytes[end] == '$'; most--) {
+        Py_ssize_t at = end, length = header(bytes, size, &at);
+        if (length < 0 || length > longest || length + 2 > size - at)
+            break;
+        PyObject *made = PyBytes_FromStringAndSize((const char *)bytes + at, length);
+        int failed = made == NULL || PyList_Append(args[2], made) < 0;
+        Py_XDECREF(made);
+        if (failed)
+            return NULL;
+        end = at + length + 2;
+    }
+    return PyLong_FromSsize_t(end);
+}
+
 static PyMethodDef methods[] = {
+    {"cut_arguments", (PyCFunction)(void (*)(void))cut_arguments, METH_FASTCALL, NULL},
     {"cut", (PyCFunction)(void (*)(void))cut, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };

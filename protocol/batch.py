@@ -60,16 +60,20 @@ _SCANNED_BYTES: Final = 512
 
 
 _in_c: Callable[[bytes, list[Any], int], int] | None
+_arguments_in_c: Callable[[bytes, int, list[bytes], int, int], int] | None
 try:
     from rlite_pubsub.protocol import _cut as _module
 except ImportError:
-    _in_c = None
+    _in_c = _arguments_in_c = None
 else:
     _in_c = _module.cut
+    _arguments_in_c = _module.cut_arguments
 CUT: Final = _in_c
 """Adds at most so many of the requests that bytes begin with to a list, and returns where the last of them ends. Where
 a request is incomplete, or not what clients write, it stops: the exact parser must look. Of an argument's terminator
 nothing is seen but that it is there. None: this package has no _cut.c."""
+CUT_ARGUMENTS: Final = _arguments_in_c
+"""The same for the arguments of a request under way, from a place in the bytes on, each of at most so many bytes."""
 
 
 class Run:

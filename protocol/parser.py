@@ -14,7 +14,7 @@ import re
 from typing import Final, TypeAlias
 
 from rlite_pubsub.protocol import errors, inline
-from rlite_pubsub.protocol.batch import CUT, BatchReader, Run, run_prefix, split_run, written
+from rlite_pubsub.protocol.batch import CUT, CUT_ARGUMENTS, BatchReader, Run, run_prefix, split_run, written
 from rlite_pubsub.protocol.errors import ProtocolError
 
 # -- What the protocol refuses, and where each number comes from. Redis 7.0.15 is the precedent of every one of them
@@ -38,6 +38,7 @@ MAX_UNAUTHENTICATED_BULK_BYTES: Final = 16384
 Command: TypeAlias = list[bytes]
 
 _CUT: Final = CUT  # compiled code finds its own names without a look-up
+_CUT_ARGUMENTS: Final = CUT_ARGUMENTS
 _NUMBER: Final = re.compile(rb"0|-?[1-9]\d{0,18}")
 _MAX_BATCH_BYTES: Final = 256 * 1024
 """A chunk longer than this holds large arguments, which the exact parser cuts out more cheaply."""
@@ -47,6 +48,9 @@ _SINGLE_BYTES: Final = 1024
 
 _SMALL_CHUNK_BYTES: Final = 4096
 """Shorter chunks of a large argument are gathered in one: as objects of their own they cost many times their length."""
+
+_MANY_ARGUMENTS: Final = 16
+"""From this many on the ordinary ones are cut out in C, and the exact parser looks at what is left."""
 
 _NOTHING: Final[Command] = []
 
@@ -247,6 +251,11 @@ class Parser:
 
     def _arguments(self) -> Command | None:
         """Go on with the request under way; its arguments once all are there."""
+        if _CUT_ARGUMENTS is not None and self._bulk_bytes < 0 and self._missing >= _MANY_ARGUMENTS:
+            args, before = self._args, len(self._args)
+            longest = self.max_bulk_bytes if self.trusted else MAX_UNAUTHENTICATED_BULK_BYTES
+            self._at = _CUT_ARGUMENTS(self._buffer, self._at, args, self._missing, longest)
+            self._missing -= len(args) - before
         while self._missing:
             if self._bulk_bytes < 0 and not self._bulk_header():
                 return None
