@@ -585,8 +585,9 @@ class Environment:
             return work(txn)
 
     def _retried(self, attempt: Callable[[Callable[[Txn], T], bool], T], work: Callable[[Txn], T], freeing: bool) -> T:
-        handle = self.handle
+        handle, me = self.handle, get_ident()
         gate = handle.gate
+        inside = gate.inside
         if handle.turns:
             handle.end_own_turn()
         if self.shared is not None:
@@ -594,15 +595,21 @@ class Environment:
         for _ in range(_RETRIES):
             if self.room.wants_reserve:
                 self.room.open_reserve()
-            gate.enter()
+            if me in inside:  # the gate's `enter`, without the call: what interrupts one must not leave this thread in
+                raise NestedTransaction
+            inside.add(me)
             try:
+                if gate.owner:
+                    gate.enter_after_owner(me)
                 if not handle.is_usable:
                     handle.check()
                 return attempt(work, freeing)
             except lmdb.Error as error:
                 trouble = error
             finally:
-                gate.leave()
+                inside.discard(me)
+                if gate.owner:
+                    gate.tell_owner()
             self._make_way(trouble, freeing=freeing)
         raise StoreBusy(self.path, "its map or its reader table changes all the time") from trouble
 

@@ -58,7 +58,7 @@ def test_config_changes_what_it_names_and_nothing_else(client: ParsedSession) ->
         (("TOPIC.CREATE", "new", "RETAIN-AGE"), "ERR syntax error"),
         (("TOPIC.CREATE", "new", "RETAIN", "7d"), "ERR syntax error"),
         (("TOPIC.CREATE", "new", "RETAIN-AGE", "7d", "retain-age", "8d"), "ERR syntax error"),
-        (("TOPIC.CREATE", "new", "RETAIN-AGE", "7m"), "ERR RETAIN-AGE must be an age like 7d, or milliseconds"),
+        (("TOPIC.CREATE", "new", "RETAIN-AGE", "7x"), "ERR RETAIN-AGE must be an age like 7d, or milliseconds"),
         (("TOPIC.CREATE", "new", "RETAIN-LENGTH", "-1"), "ERR RETAIN-LENGTH must be a number of entries"),
         (("TOPIC.CREATE", "new", "RETAIN-LENGTH", "7d"), "ERR RETAIN-LENGTH must be a number of entries"),
         (("TOPIC.CREATE", "new", "RETAIN-BYTES", "x"), "ERR RETAIN-BYTES must be a size like 512mb, or bytes"),

@@ -3,7 +3,7 @@
     python tests/hostile/growth.py [--arguments 50000] [--only WORD] [--redis PATH]
 
 prints a table: command, n, ours, redis-server, ratio, and for ours how much more 2n cost than n. Where redis-server has
-no such command, growth alone counts. tests/hostile/test_growth.py goes over the same forms with fewer arguments."""
+no such command, growth alone counts. test_growth_of_cost.py goes over the same forms with fewer arguments."""
 
 from __future__ import annotations
 

@@ -63,9 +63,9 @@ def whole_if_held(args: list[bytes], original: list[bytes]) -> Iterator[None]:
     history=(("6.0.0", "Added ACL style (username and password)."),),
 )
 def auth(session: CommandSession, args: list[bytes]) -> Reply:
-    request = redact(args, *range(1, len(args)))
-    if len(request) > 3:
+    if len(args) > 3:
         raise CommandError(SYNTAX)
+    request = redact(args, *range(1, len(args)))
     if len(request) == 2:
         if session.engine.users.default.no_password:
             raise CommandError(

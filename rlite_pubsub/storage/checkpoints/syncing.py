@@ -20,7 +20,7 @@ import logging
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, sleep
 from typing import NamedTuple, TypeAlias
 
 from rlite_pubsub.storage.checkpoints.checkpoint import Pinned
@@ -35,6 +35,7 @@ SELDOM_SECONDS = 5.0
 as old as the last sync, and so are the pages that it keeps: it must not become one that is reported (readers.py)."""
 OTHERS_SECONDS = 5.0
 """How long others' commits may be unsafe."""
+_COMING_UP_S = 0.001
 
 Done: TypeAlias = Callable[[StoreError | None], None]
 """Called in our thread when a sync has ended: with the error, if it failed."""
@@ -168,8 +169,13 @@ class Syncing:
             thread = self._thread
             if thread is not None:
                 self._asked.put(None)
-        if thread is not None and thread.ident is not None:
-            thread.join()
+        while thread is not None and thread.ident is not None:
+            try:
+                thread.join()
+            except RuntimeError:  # whoever starts it was interrupted while it came up
+                sleep(_COMING_UP_S)
+            else:
+                break
 
     def close(self) -> None:
         """Wait like `rest`, and sync what is left. Raises StoreError."""

@@ -37,9 +37,13 @@ class Gate:
         inside = self.inside
         if me in inside:
             raise NestedTransaction
-        inside.add(me)
-        if self.owner:
-            self.enter_after_owner(me)
+        try:
+            inside.add(me)
+            if self.owner:
+                self.enter_after_owner(me)
+        except BaseException:  # a signal handler's: whoever called will not leave
+            inside.discard(me)
+            raise
 
     def leave(self, *_: object) -> None:
         self.inside.discard(get_ident())
