@@ -17,6 +17,8 @@ from other_process import OtherProcess
 from patience import PATIENCE_S, until
 from server_process import Serve, ServerProcess
 
+from rlite_pubsub.storage.locks.reader_number import pid_in
+
 HERE = Path(__file__).parent / "stall"
 WRITES = """
 client = rlite_pubsub.Redis(folder)
@@ -83,10 +85,11 @@ def wait_until_idle(server: ServerProcess) -> None:
 
 
 def readers_of(server: ServerProcess) -> list[int]:
-    """The transactions that LMDB's table of readers has (lock.h): 64 bytes each behind 128, the first the number."""
+    """The transactions that LMDB's table of readers has (lock.h): 64 bytes each behind 128, the first the number, and
+    then which process it is."""
     table = (server.store_folder / "data.mdb-lock").read_bytes()[128:]
     rows = [table[at : at + 64] for at in range(0, len(table) - 63, 64)]
-    of_server = [row for row in rows if int.from_bytes(row[8:12], "little") == server.pid]
+    of_server = [row for row in rows if pid_in(int.from_bytes(row[8:12], "little")) == server.pid]
     return [number for row in of_server if (number := int.from_bytes(row[:8], "little")) != 2**64 - 1]
 
 
