@@ -114,17 +114,7 @@ class LogEnvironment:
 
     def read(self, work: Work[T]) -> T:
         """Run `work` on a snapshot."""
-        self._enter()
-        try:
-            txn = self.log.begin()
-            try:
-                return work(txn)
-            finally:
-                self.log.end(txn)
-        except (lmdb.Error, OSError) as failure:
-            raise self._said(failure) from failure
-        finally:
-            self.gate.leave()
+        return self._undone(work, self.log.begin, self.log.end)
 
     def read_along(self, work: Work[T]) -> T:
         """Like `read`, for a question in the middle of a change: if a turn of this thread has a transaction open, run
@@ -157,13 +147,19 @@ class LogEnvironment:
 
     def guard(self, work: Work[T]) -> T:
         """Run `work` while nobody writes."""
+        return self._undone(work, self.log.begin_writing, self.log.give_up)
+
+    def _undone(
+        self, work: Work[T], begin: Callable[[], LogTransaction], end: Callable[[LogTransaction], None]
+    ) -> T:
+        """Run `work` in a transaction that commits nothing."""
         self._enter()
         try:
-            txn = self.log.begin_writing()
+            txn = begin()
             try:
                 return work(txn)
             finally:
-                self.log.give_up(txn)
+                end(txn)
         except (lmdb.Error, OSError) as failure:
             raise self._said(failure) from failure
         finally:

@@ -292,17 +292,24 @@ static PyObject *window_changed(WindowObject *self, PyObject *const *args, Py_ss
     return keys;
 }
 
+/* A row as Python has it: its key, and its value, which is None if it was removed. */
+static PyObject *pair_of_row(const Window *window, uint64_t row)
+{
+    PyObject *key = key_of_row(window, row), *value = NULL;
+    if (key)
+        value = row_value_bytes(window, row) == REMOVED ? Py_NewRef(Py_None) : value_of_row(window, row);
+    PyObject *pair = value ? PyTuple_Pack(2, key, value) : NULL;
+    Py_XDECREF(key);
+    Py_XDECREF(value);
+    return pair;
+}
+
 static PyObject *rows_of_record(const Window *window, uint64_t at)
 {
     PyObject *rows = PyList_New(record_rows(window, at));
     uint64_t row = first_row(at);
     for (Py_ssize_t number = 0; rows && number < PyList_GET_SIZE(rows); number++, row = next_row(window, row)) {
-        PyObject *key = key_of_row(window, row), *value = NULL;
-        if (key)
-            value = row_value_bytes(window, row) == REMOVED ? Py_NewRef(Py_None) : value_of_row(window, row);
-        PyObject *pair = value ? PyTuple_Pack(2, key, value) : NULL;
-        Py_XDECREF(key);
-        Py_XDECREF(value);
+        PyObject *pair = pair_of_row(window, row);
         if (!pair)
             Py_CLEAR(rows);
         else
@@ -522,12 +529,7 @@ static PyObject *view_slice(ViewObject *self, PyObject *const *args, Py_ssize_t 
             continue;
         row = window_get(window, end, row_key(window, row), row_key_bytes(window, row));
         size += bytes_of_row(row_key_bytes(window, row), row_value_bytes(window, row));
-        PyObject *key = key_of_row(window, row), *value = NULL;
-        if (key)
-            value = row_value_bytes(window, row) == REMOVED ? Py_NewRef(Py_None) : value_of_row(window, row);
-        PyObject *pair = value ? PyTuple_Pack(2, key, value) : NULL;
-        Py_XDECREF(key);
-        Py_XDECREF(value);
+        PyObject *pair = pair_of_row(window, row);
         if (!pair || PyList_Append(rows, pair))
             Py_CLEAR(rows);
         Py_XDECREF(pair);
