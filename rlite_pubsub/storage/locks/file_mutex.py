@@ -17,9 +17,9 @@ from threading import Lock, get_ident
 from weakref import WeakSet
 
 from rlite_pubsub import permissions
+from rlite_pubsub.storage.locks.mutex import tried_until
 
 _WORDS_BYTES = 8
-_PAUSE_S = 0.0002
 _open: WeakSet[FileMutex] = WeakSet()
 
 
@@ -67,13 +67,7 @@ class FileMutex:
 
     def lock(self, seconds: float) -> bool:
         """Take it, waiting this long at most; return False if that failed."""
-        end = time.monotonic() + seconds
-        while not self.try_lock():
-            left_s = end - time.monotonic()
-            if left_s <= 0:
-                return False
-            time.sleep(min(left_s, _PAUSE_S))
-        return True
+        return tried_until(self.try_lock, time.monotonic() + seconds)
 
     def holder(self) -> int:
         """Return the process that has it, or had it when it was killed; 0: nobody has."""

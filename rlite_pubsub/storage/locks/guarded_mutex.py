@@ -15,13 +15,13 @@ import errno
 import time
 from typing import TYPE_CHECKING
 
+from rlite_pubsub.storage.locks.mutex import tried_until
 from rlite_pubsub.storage.system import holder_of
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.locks.file_mutex import FileMutex
     from rlite_pubsub.storage.locks.mutex import Mutex
 
-_PAUSE_S = 0.0002
 
 
 class GuardedMutex:
@@ -60,13 +60,7 @@ class GuardedMutex:
 
     def lock(self, seconds: float) -> bool:
         """Take it, waiting this long at most; return False if that failed."""
-        end = time.monotonic() + seconds
-        while not self.try_lock():
-            left_s = end - time.monotonic()
-            if left_s <= 0:
-                return False
-            time.sleep(min(left_s, _PAUSE_S))
-        return True
+        return tried_until(self.try_lock, time.monotonic() + seconds)
 
     def holder(self) -> int:
         """Return the thread that has it, by its number in its own namespace; 0: nobody has."""

@@ -14,7 +14,7 @@ import ctypes
 import errno
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from mmap import mmap
 from pathlib import Path
@@ -33,6 +33,16 @@ IS_TO_BE_HAD = hasattr(_here, "pthread_mutexattr_setrobust")
 _clocklock = getattr(_aside, "pthread_mutex_clocklock", None)
 _PAUSE_S = 0.0002
 _Memory = ctypes.c_char * SIZE_BYTES
+
+
+def tried_until(try_lock: Callable[[], bool], end: float) -> bool:
+    """Try to take a lock until this moment of the monotonic clock; return whether it was taken."""
+    while not try_lock():
+        left_s = end - time.monotonic()
+        if left_s <= 0:
+            return False
+        time.sleep(min(left_s, _PAUSE_S))
+    return True
 
 
 class _Time(ctypes.Structure):
@@ -67,19 +77,10 @@ class Mutex:
         """Take it, waiting this long at most, whatever happens to the wall clock; return False if that failed."""
         end = time.monotonic() + seconds
         if _clocklock is None:
-            return self._tried_until(end)
+            return tried_until(self.try_lock, end)  # as libc would, by a clock that nobody sets back
         until = _Time(int(end), int(end % 1 * 1_000_000_000))
         code: int = _clocklock(self._memory, time.CLOCK_MONOTONIC, ctypes.byref(until))
         return not code or self.took(code)
-
-    def _tried_until(self, end: float) -> bool:
-        """Wait as libc would, where libc can wait by the wall clock only, which may be set back meanwhile."""
-        while not self.try_lock():
-            left_s = end - time.monotonic()
-            if left_s <= 0:
-                return False
-            time.sleep(min(left_s, _PAUSE_S))
-        return True
 
     def holder(self) -> int:
         """Return the thread that has it, as the kernel numbers threads; 0: nobody has."""
