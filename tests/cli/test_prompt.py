@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyte
 import pytest
 import redis
 from patience import PATIENCE_S, until
@@ -372,6 +373,9 @@ class Terminal:
         os.close(other)
         self._written: list[bytes] = []
         self._begin = 0
+        self._screen = pyte.Screen(120, 40)
+        self._screen.write_process_input = self.press  # what a terminal answers: where its cursor is
+        self._drawn = pyte.ByteStream(self._screen)
         if is_read:
             threading.Thread(target=self._read, daemon=True).start()
 
@@ -382,11 +386,14 @@ class Terminal:
             except OSError:  # the other end is closed
                 return
             self._written.append(data)
-            if b"\x1b[6n" in data:  # where is the cursor?
-                os.write(self.descriptor, b"\x1b[1;1R")
+            self._drawn.feed(data)
 
     def text(self) -> str:
-        """What was written since `begin`, without colours and movements."""
+        """What was written since `begin`, without colours and movements.
+
+        A letter that is on the screen already is not written again: what is drawn over something else is whole on the
+        screen alone (`draws`).
+        """
         return ESCAPE.sub("", b"".join(self._written[self._begin :]).decode(errors="replace")).replace("\r", "")
 
     def begin(self) -> None:
@@ -397,6 +404,9 @@ class Terminal:
             until(lambda: text in self.text(), repr(text))
         except AssertionError as failure:
             raise AssertionError(f"{failure}: {self.text()[-2000:]}") from None
+
+    def draws(self, text: str) -> None:
+        until(lambda: text in "\n".join(self._screen.display), f"{text!r} on the screen")
 
     def press(self, keys: str) -> None:
         os.write(self.descriptor, keys.encode())
@@ -428,10 +438,10 @@ def test_prompt_shows_the_database_a_transaction_messages_help_and_keeps_a_histo
         assert client.publish("news", "hello") == 1
         terminal.shows('3) "hello"')
         terminal.enter("T a", '"1"')
-        terminal.begin()
+        terminal.draws("Messages are shown as they come; Ctrl-C unsubscribes from all")
         terminal.press("xreadg\t")
-        terminal.shows("xreadgroup")
-        terminal.shows("XREADGROUP GROUP group consumer [COUNT count]")
+        terminal.draws("> xreadgroup")
+        terminal.draws("XREADGROUP GROUP group consumer [COUNT count]")
         terminal.press("\x03")
         terminal.enter("BLPOP nothing 0", "BLPOP")
         until(lambda: client.info("clients")["blocked_clients"], "the client that waits")
