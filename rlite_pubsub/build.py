@@ -114,7 +114,6 @@ rlite_pubsub.storage.checkpoints.checkpoint
 rlite_pubsub.storage.checkpoints.deltas
 rlite_pubsub.storage.checkpoints.safety
 rlite_pubsub.storage.databases
-rlite_pubsub.storage.environment
 rlite_pubsub.storage.journal.journal
 rlite_pubsub.storage.journal.recording
 rlite_pubsub.storage.journal.shared_commit
@@ -128,6 +127,10 @@ rlite_pubsub.storage.keys.ranks
 rlite_pubsub.storage.keys.rows
 rlite_pubsub.storage.keys.scores
 rlite_pubsub.storage.keys.words
+rlite_pubsub.storage.lmdb_environment
+rlite_pubsub.storage.log.environment
+rlite_pubsub.storage.log.log
+rlite_pubsub.storage.log.transaction
 rlite_pubsub.storage.mail.letters
 rlite_pubsub.storage.mail.mailboxes
 rlite_pubsub.storage.pages.tree

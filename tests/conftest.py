@@ -14,6 +14,7 @@ from server_process import Serve, ServerProcess
 
 from rlite_pubsub.storage import fork
 from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 from rlite_pubsub.storage.store import Store
 
 
@@ -53,7 +54,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[Environment]:
     """One file, with room for all that tests put into it."""
-    opened = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 30)
+    opened = LmdbEnvironment(tmp_path / "data.mdb", "no", quota_bytes=1 << 30)
     yield opened
     opened.close()
 

@@ -23,8 +23,8 @@ from rlite_pubsub.backup.layout import ChangeName
 from rlite_pubsub.backup.manifest import Block
 from rlite_pubsub.backup.piece import Content
 from rlite_pubsub.storage.checkpoints.checkpoint import Pinned
-from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.handle import PAGE_BYTES
+from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 from rlite_pubsub.storage.pages import meta
 from rlite_pubsub.storage.pages.tree import Runs, Unknown, changed_pages
 from rlite_pubsub.storage.store import Store
@@ -64,7 +64,9 @@ class Trail:
 
     def __init__(self, store: Store, clock_ms: Callable[[], int]) -> None:
         """Raises StoreError."""
-        self.data: Environment = store.data
+        if not isinstance(store.data, LmdbEnvironment):
+            raise TypeError("a chain is of pages, and this store has a log")
+        self.data = store.data
         self._clock_ms = clock_ms
         self.chain = layout.new_chain(clock_ms())
         self._digest = ""  # of the last change

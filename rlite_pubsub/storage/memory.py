@@ -12,8 +12,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreUnwritable
+from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 
 EPHEMERAL = b"#ephemeral"
 """The ending of names of topics that are kept here."""
@@ -22,7 +22,7 @@ MAX_BYTES = 1 << 30
 _SHARED_MEMORY = Path("/dev/shm")
 
 
-def open_memory() -> Environment:
+def open_memory() -> LmdbEnvironment:
     """Open a new, empty one. Raises StoreError."""
     where = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
     try:
@@ -30,6 +30,6 @@ def open_memory() -> Environment:
     except OSError as error:
         raise StoreUnwritable(where, os.strerror(error.errno or 0)) from error
     try:
-        return Environment(folder / "memory.mdb", "no", quota_bytes=MAX_BYTES, first_map_bytes=MAX_BYTES)
+        return LmdbEnvironment(folder / "memory.mdb", "no", quota_bytes=MAX_BYTES, first_map_bytes=MAX_BYTES)
     finally:
         shutil.rmtree(folder)

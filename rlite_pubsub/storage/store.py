@@ -16,7 +16,6 @@ import threading
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import cast
 
 from rlite_pubsub.storage import format, proving
 from rlite_pubsub.storage.boot import boot_id
@@ -27,6 +26,7 @@ from rlite_pubsub.storage.errors import StoreDamaged, StoreFormatOlder, StoreRem
 from rlite_pubsub.storage.folder import Folder
 from rlite_pubsub.storage.incidents import Incidents
 from rlite_pubsub.storage.journal.recovery import recover
+from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S, WriterLock, WriterLocks
 from rlite_pubsub.storage.names.version import RoutesHint
 from rlite_pubsub.storage.upgrade import upgrade
@@ -205,7 +205,7 @@ def _open_data(
         log.warning("%s: the last %d commits before the machine went down were not on the disk", path, given_up)
     if proves and _has_contents(path) and (fault := proving.fault_in(path, is_shared=not is_alone)):
         raise StoreDamaged(path, fault)
-    environment = Environment(
+    environment = LmdbEnvironment(
         path,
         durability,
         quota_bytes=quota_bytes,
@@ -244,11 +244,11 @@ def _open_log(
         path, durability, quota_bytes=quota_bytes, writer=writer, is_alone=is_alone, window_bytes=window_bytes
     )
     try:
-        format.check_or_mark(cast(Environment, environment))
+        format.check_or_mark(environment)
     except BaseException:
         environment.close()
         raise
-    return cast(Environment, environment)
+    return environment
 
 
 def _forget_live_of_other_boots(folder: Folder) -> None:
@@ -290,7 +290,7 @@ def _has_contents(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
-def _open_live(path: Path, locks: WriterLocks, quota_bytes: int, *, is_alone: bool) -> Environment:
+def _open_live(path: Path, locks: WriterLocks, quota_bytes: int, *, is_alone: bool) -> LmdbEnvironment:
     try:
         environment = _checked_live(path, locks, quota_bytes, is_alone=is_alone)
     except (StoreDamaged, StoreFormatOlder) as error:
@@ -305,8 +305,8 @@ def _open_live(path: Path, locks: WriterLocks, quota_bytes: int, *, is_alone: bo
     return environment
 
 
-def _checked_live(path: Path, locks: WriterLocks, quota_bytes: int, *, is_alone: bool) -> Environment:
-    environment = Environment(path, "no", quota_bytes=quota_bytes, writer=WriterLock(locks, path))
+def _checked_live(path: Path, locks: WriterLocks, quota_bytes: int, *, is_alone: bool) -> LmdbEnvironment:
+    environment = LmdbEnvironment(path, "no", quota_bytes=quota_bytes, writer=WriterLock(locks, path))
     try:
         if is_alone and _missing_bytes(environment):
             raise StoreDamaged(path, "its end is missing")
@@ -317,13 +317,13 @@ def _checked_live(path: Path, locks: WriterLocks, quota_bytes: int, *, is_alone:
     return environment
 
 
-def _missing_bytes(environment: Environment) -> int:
+def _missing_bytes(environment: LmdbEnvironment) -> int:
     """Return by how many bytes the file is too short: reading there would be a SIGBUS. (Free pages at its end may never
     have been written, so it need not be damage.)"""
     return max(0, environment.used_bytes() - environment.path.stat().st_size)
 
 
-def _wiped_live(path: Path, locks: WriterLocks, quota_bytes: int) -> Environment:
+def _wiped_live(path: Path, locks: WriterLocks, quota_bytes: int) -> LmdbEnvironment:
     _remove_live(path)
     return _checked_live(path, locks, quota_bytes, is_alone=True)
 

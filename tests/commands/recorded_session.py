@@ -17,6 +17,7 @@ from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 
 
 class Clock:
@@ -114,7 +115,7 @@ class House:
         self.timers = Timers(self.clock)
         initial = {name.replace("_", "-"): value for name, value in settings.items()}
         folder = tempfile.mkdtemp(prefix="rlite-house-")
-        self.data = Environment(Path(folder) / "data.mdb", "no", quota_bytes=1 << 30)
+        self.data = LmdbEnvironment(Path(folder) / "data.mdb", "no", quota_bytes=1 << 30)
         rules = Rules(self.data)
         surroundings = Surroundings(
             call_later=lambda seconds, callback: self.timers.call_later(seconds, callback), stopwatch=self.clock

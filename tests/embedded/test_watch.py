@@ -30,9 +30,9 @@ ROUNDS = 300
 
 STANDS_BEFORE_WRITING = """
 import redis
-from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 
-begin, gates = Environment.begin, []
+begin, gates = LmdbEnvironment.begin, []
 
 def begin_behind_the_gate(self, turn, *, write):
     if write and gates:
@@ -40,7 +40,7 @@ def begin_behind_the_gate(self, turn, *, write):
         sys.stdin.readline()
     return begin(self, turn, write=write)
 
-Environment.begin = begin_behind_the_gate
+LmdbEnvironment.begin = begin_behind_the_gate
 client = rlite_pubsub.Redis(folder)
 with client.pipeline() as pipe:
     pipe.watch("book")

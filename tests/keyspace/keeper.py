@@ -9,7 +9,7 @@ from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.retained import Retained
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.storage.environment import Environment
+from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 from rlite_pubsub.storage.topics import entry_ids, topic_settings
 from rlite_pubsub.storage.topics.entry_ids import Id
 from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID, RetentionLimits, Rule, TopicSettings
@@ -32,7 +32,9 @@ class Keeper:
 
     def __init__(self, folder: Path, beside: Keeper | None = None) -> None:
         self.clock = beside.clock if beside is not None else Clock()
-        self.data = beside.data if beside is not None else Environment(folder / "data.mdb", "no", quota_bytes=1 << 30)
+        self.data = (
+            beside.data if beside is not None else LmdbEnvironment(folder / "data.mdb", "no", quota_bytes=1 << 30)
+        )
         self.rules = Rules(self.data)
         self.rules.refresh()
         self.keyspace = Keyspace(self.data, self.clock, rules=self.rules)

@@ -24,6 +24,7 @@ from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import RecordDamaged
 from rlite_pubsub.storage.keys import key_records, members
 from rlite_pubsub.storage.keys.rows import Rows
+from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 
 OF_COLLECTIONS = (
     databases.ELEMENTS,
@@ -74,7 +75,7 @@ def sweep(here: Keyspace) -> None:
 
 @pytest.fixture
 def roomy(tmp_path: Path) -> Iterator[Environment]:
-    opened = Environment(tmp_path / "roomy.mdb", "no", quota_bytes=1 << 30, first_map_bytes=1 << 28)
+    opened = LmdbEnvironment(tmp_path / "roomy.mdb", "no", quota_bytes=1 << 30, first_map_bytes=1 << 28)
     yield opened
     opened.close()
 

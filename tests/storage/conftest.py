@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 
 
 class Program:
@@ -65,7 +66,7 @@ def start() -> Iterator[Start]:
 
 @pytest.fixture(scope="module")
 def shared_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
-    opened = Environment(tmp_path_factory.mktemp("shared") / "live.mdb", "no", quota_bytes=1 << 30)
+    opened = LmdbEnvironment(tmp_path_factory.mktemp("shared") / "live.mdb", "no", quota_bytes=1 << 30)
     yield opened
     opened.close()
 

@@ -18,8 +18,8 @@ from rlite_pubsub.storage.checkpoints import checkpoint, deltas
 from rlite_pubsub.storage.checkpoints.checkpoint import Checkpoint, restore, safe_path
 from rlite_pubsub.storage.checkpoints.deltas import delta_path
 from rlite_pubsub.storage.databases import FORMAT
-from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreDamaged, StoreUnwritable
+from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 from rlite_pubsub.storage.store import Store
 
 PAGE = 4096
@@ -391,7 +391,7 @@ def test_a_torn_slot_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_nothing_is_written_before_there_is_a_pin(tmp_path: Path) -> None:
-    environment = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 24, checkpointed=True)
+    environment = LmdbEnvironment(tmp_path / "data.mdb", "no", quota_bytes=1 << 24, checkpointed=True)
     assert not safe_path(tmp_path / "data.mdb").exists()
     environment.write(lambda txn: txn.put(b"a", b"b"))
     assert safe_path(tmp_path / "data.mdb").exists()
@@ -415,7 +415,7 @@ def test_pages_that_a_checkpoint_needs_are_not_used_again_until_the_next(machine
 def test_a_checkpoint_that_cannot_be_saved_is_an_error_and_protects_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environment = Environment(tmp_path / "data.mdb", "everysec", quota_bytes=1 << 24, checkpointed=True)
+    environment = LmdbEnvironment(tmp_path / "data.mdb", "everysec", quota_bytes=1 << 24, checkpointed=True)
     environment.write(lambda txn: txn.put(b"a", b"b"))
     assert environment.safety.checkpoint is not None
     pin = environment.safety.checkpoint.pin

@@ -13,8 +13,9 @@ import pytest
 from patience import PATIENCE_S, until
 
 from rlite_pubsub.storage.checkpoints import safety
-from rlite_pubsub.storage.environment import FIRST_MAP_BYTES, Environment, Txn
+from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.errors import StoreClosed, StoreFull, StoreUnwritable
+from rlite_pubsub.storage.lmdb_environment import FIRST_MAP_BYTES, LmdbEnvironment
 from rlite_pubsub.storage.locks.gate import NestedTransaction
 
 MB = 1 << 20
@@ -22,7 +23,7 @@ MB = 1 << 20
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[Environment]:
-    opened = Environment(tmp_path / "x.mdb", "no", quota_bytes=1 << 30)
+    opened = LmdbEnvironment(tmp_path / "x.mdb", "no", quota_bytes=1 << 30)
     yield opened
     opened.close()
 
@@ -81,7 +82,7 @@ def test_work_that_raises_leaves_nothing(environment: Environment) -> None:
 
 
 def test_a_full_store_says_so_and_keeps_what_was_committed(tmp_path: Path) -> None:
-    environment = Environment(tmp_path / "x.mdb", "no", quota_bytes=2 * MB)
+    environment = LmdbEnvironment(tmp_path / "x.mdb", "no", quota_bytes=2 * MB)
     count = fill(environment)
     with pytest.raises(StoreFull, match=f"{tmp_path}/x.mdb is full: its quota is {2 * MB} bytes"):
         put(environment, b"z", b"x" * 10_000)
@@ -91,7 +92,7 @@ def test_a_full_store_says_so_and_keeps_what_was_committed(tmp_path: Path) -> No
 
 
 def test_a_full_store_can_be_emptied_again_and_again_and_keeps_to_its_quota(tmp_path: Path) -> None:
-    environment = Environment(tmp_path / "x.mdb", "no", quota_bytes=2 * MB)
+    environment = LmdbEnvironment(tmp_path / "x.mdb", "no", quota_bytes=2 * MB)
     counts = []
     for _ in range(5):
         counts.append(fill(environment))
@@ -103,14 +104,14 @@ def test_a_full_store_can_be_emptied_again_and_again_and_keeps_to_its_quota(tmp_
 
 
 def test_a_reserve_that_another_process_has_opened_is_not_for_filling_either(tmp_path: Path, start) -> None:  # type: ignore[no-untyped-def]
-    environment = Environment(tmp_path / "x.mdb", "no", quota_bytes=2 * MB)
+    environment = LmdbEnvironment(tmp_path / "x.mdb", "no", quota_bytes=2 * MB)
     count = fill(environment)
     other = start(
         """
         import sys
         from pathlib import Path
-        from rlite_pubsub.storage.environment import Environment
-        environment = Environment(Path(sys.argv[1]), "no", quota_bytes=2 << 20)
+        from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
+        environment = LmdbEnvironment(Path(sys.argv[1]), "no", quota_bytes=2 << 20)
         for first in range(7):
             environment.write(
                 lambda txn: [txn.delete(key) for key, _ in list(txn.cursor()) if int(key) % 7 == first], freeing=True
@@ -131,8 +132,8 @@ def test_a_map_that_another_process_has_grown_is_adopted(environment: Environmen
         """
         import sys
         from pathlib import Path
-        from rlite_pubsub.storage.environment import Environment
-        environment = Environment(Path(sys.argv[1]), "no", quota_bytes=1 << 30)
+        from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
+        environment = LmdbEnvironment(Path(sys.argv[1]), "no", quota_bytes=1 << 30)
         for number in range(4):
             environment.write(lambda txn: txn.put(b"theirs%d" % number, b"x" * (20 << 20)))
             print("grown", flush=True)
@@ -202,14 +203,14 @@ def test_more_readers_than_lmdb_has_by_default(environment: Environment) -> None
 
 
 def test_a_reader_killed_in_mid_read_does_not_keep_pages_forever(tmp_path: Path, start) -> None:  # type: ignore[no-untyped-def]
-    environment = Environment(tmp_path / "x.mdb", "no", quota_bytes=4 * MB)
+    environment = LmdbEnvironment(tmp_path / "x.mdb", "no", quota_bytes=4 * MB)
     put(environment, b"key", b"x" * MB)
     reader = start(
         """
         import sys
         from pathlib import Path
-        from rlite_pubsub.storage.environment import Environment
-        environment = Environment(Path(sys.argv[1]), "no", quota_bytes=4 << 20)
+        from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
+        environment = LmdbEnvironment(Path(sys.argv[1]), "no", quota_bytes=4 << 20)
         environment.read(lambda txn: (print("inside", flush=True), sys.stdin.read()))
         """,
         environment.path,
@@ -229,8 +230,8 @@ def test_a_writer_killed_in_mid_transaction_leaves_nothing_and_frees_the_others(
         """
         import sys
         from pathlib import Path
-        from rlite_pubsub.storage.environment import Environment
-        environment = Environment(Path(sys.argv[1]), "no", quota_bytes=1 << 30)
+        from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
+        environment = LmdbEnvironment(Path(sys.argv[1]), "no", quota_bytes=1 << 30)
         environment.write(lambda txn: txn.put(b"whole", b"1"))
         environment.write(lambda txn: (txn.put(b"half", b"1"), print("inside", flush=True), sys.stdin.read()))
         """,
@@ -250,7 +251,7 @@ def test_a_full_disk_is_an_error_and_nothing_is_half_written(
     if mounted.returncode != 0:
         pytest.skip(f"no file system of 2 MB can be mounted here: {mounted.stderr!r}")
     try:
-        environment = Environment(tmp_path / "x.mdb", "always", quota_bytes=64 * MB)
+        environment = LmdbEnvironment(tmp_path / "x.mdb", "always", quota_bytes=64 * MB)
         put(environment, b"before", b"x" * 1000)
         if page_comes_free:
             monkeypatch.setattr(os, "posix_fallocate", lambda descriptor, at, size: None)
@@ -270,9 +271,9 @@ def test_a_file_that_may_not_grow_is_an_error_and_nothing_is_half_written(tmp_pa
         """
         import resource, sys
         from pathlib import Path
-        from rlite_pubsub.storage.environment import Environment
+        from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
         from rlite_pubsub.storage.errors import StoreUnwritable
-        environment = Environment(Path(sys.argv[1]), "no", quota_bytes=1 << 30)
+        environment = LmdbEnvironment(Path(sys.argv[1]), "no", quota_bytes=1 << 30)
         environment.write(lambda txn: txn.put(b"before", b"1"))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
         try:
@@ -292,7 +293,7 @@ def test_a_file_that_may_not_grow_is_an_error_and_nothing_is_half_written(tmp_pa
 def test_durability_decides_whether_a_commit_is_synced(
     tmp_path: Path, durability: str, syncs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    environment = Environment(tmp_path / "x.mdb", durability, quota_bytes=MB)  # type: ignore[arg-type]
+    environment = LmdbEnvironment(tmp_path / "x.mdb", durability, quota_bytes=MB)  # type: ignore[arg-type]
     made: list[None] = []
     monkeypatch.setattr(environment.handle, "to_disk", lambda: made.append(None))
     for key in (b"a", b"b", b"c"):
@@ -309,11 +310,11 @@ def test_a_closed_environment_says_so(environment: Environment) -> None:
 
 
 def test_who_has_a_smaller_quota_than_a_store_has_taken_can_still_remove(tmp_path: Path) -> None:
-    larger = Environment(tmp_path / "x.mdb", "no", quota_bytes=1 << 30)
+    larger = LmdbEnvironment(tmp_path / "x.mdb", "no", quota_bytes=1 << 30)
     for number in range(80):
         put(larger, b"%09d" % number, b"x" * MB)
     larger.close()
-    environment = Environment(tmp_path / "x.mdb", "no", quota_bytes=2 * MB)
+    environment = LmdbEnvironment(tmp_path / "x.mdb", "no", quota_bytes=2 * MB)
     with pytest.raises(StoreFull):
         put(environment, b"more", b"x" * MB)
     for number in range(79):
@@ -342,7 +343,7 @@ def test_a_disk_that_was_slow_is_not_waited_for_until_it_has_been_quick(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow_s, disk = 2 * safety.MOMENT_SECONDS, SlowDisk()
-    data = Environment(tmp_path / "data.mdb", "everysec", quota_bytes=1 << 24, checkpointed=True)
+    data = LmdbEnvironment(tmp_path / "data.mdb", "everysec", quota_bytes=1 << 24, checkpointed=True)
     numbers = itertools.count()
 
     def is_synced_at_once(takes_s: float) -> bool:
@@ -370,7 +371,7 @@ def test_after_many_writes_there_is_a_checkpoint_so_that_the_file_stays_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(safety, "MOMENT_SECONDS", PATIENCE_S)  # or nobody is there to sync it later
-    data = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 30, checkpointed=True)
+    data = LmdbEnvironment(tmp_path / "data.mdb", "no", quota_bytes=1 << 30, checkpointed=True)
     for _ in range(20 * safety.UNSAFE_WRITES):
         data.write(lambda txn: txn.put(b"a", b"b"))
     assert data.used_bytes() < 4 * safety.UNSAFE_WRITES * 5 * 4096

@@ -10,6 +10,7 @@ from patience import until
 
 from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.environment import Durability, Environment
+from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 from rlite_pubsub.storage.pages.readers import OLD_SECONDS, ReaderWatch
 
 LINES = "    pid     thread     txnid\n"
@@ -48,7 +49,7 @@ def test_who_reads_what_others_have_written_over_is_old_after_its_time() -> None
 @pytest.fixture(params=["always", "everysec", "no"])
 def data(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Environment]:
     policy: Durability = request.param
-    environment = Environment(tmp_path / "data.mdb", policy, quota_bytes=64 << 20, checkpointed=True)
+    environment = LmdbEnvironment(tmp_path / "data.mdb", policy, quota_bytes=64 << 20, checkpointed=True)
     yield environment
     environment.close()
 

@@ -30,6 +30,7 @@ from rlite_pubsub.storage.journal import journal, recording, shared_commit
 from rlite_pubsub.storage.journal.journal import Journal, apply, journal_path, owed
 from rlite_pubsub.storage.journal.recording import RecordedTransaction, Rows, delete_here
 from rlite_pubsub.storage.keys.key_bytes import changes
+from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.turn import Turn
@@ -756,7 +757,7 @@ def test_rows_come_back_as_they_were(file: Path, tmp_path: Path) -> None:
     assert written.append(ROWS) and written.append({b"e": b"2"})
     found = owed(file, BOOT, 7)
     assert found is not None and len(found.turns) == 2
-    environment = Environment(tmp_path / "x.mdb", "no", quota_bytes=1 << 24)
+    environment = LmdbEnvironment(tmp_path / "x.mdb", "no", quota_bytes=1 << 24)
     environment.write(lambda txn: txn.put(b"b", b"goes"))
     environment.write(lambda txn: apply(txn, found.turns))
     expected = [(key, value) for key, value in [*ROWS.items(), (b"e", b"2")] if value is not None]

@@ -25,6 +25,7 @@ from rlite_pubsub.storage.errors import (
     StoreFormatMismatch,
     StoreUnwritable,
 )
+from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 from rlite_pubsub.storage.store import Store
 
 NOBODY = 65534
@@ -187,7 +188,7 @@ def test_another_format_version_is_refused_and_left_as_it_is(tmp_path: Path, nam
 
 
 def test_another_programs_environment_is_refused(tmp_path: Path) -> None:
-    other = Environment(tmp_path / "data.mdb", "no", quota_bytes=1 << 20)
+    other = LmdbEnvironment(tmp_path / "data.mdb", "no", quota_bytes=1 << 20)
     put(other, b"their", b"data")
     other.close()
     with pytest.raises(StoreFormatMismatch, match="of another program"):

@@ -12,6 +12,7 @@ import rlite_pubsub
 from rlite_pubsub.storage import databases, format, upgrade
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.keys import garbage, key_records, proof, ranks, scores
+from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 from rlite_pubsub.storage.store import Store
 
 GOLDEN = Path(__file__).parent / "golden" / "format_3_sorted_sets.txt"
@@ -77,7 +78,7 @@ def test_upgrade_that_is_broken_off_is_gone_on_with(
     """After each of its transactions, one after the other."""
     of_format_3(tmp_path)
     monkeypatch.setattr(upgrade, "_MEMBERS_AT_ONCE", at_once)
-    plainly = Environment.write
+    plainly = LmdbEnvironment.write
 
     def write_once(environment: Environment, *args: object, **options: object) -> object:
         if is_done and environment.path.name == "data.mdb":

@@ -49,7 +49,7 @@ def readers_of(store: Store) -> Iterator[str]:
         left = {environment: left[environment] & _behind(environment) for environment in environments}
     for environment, readers_left in left.items():
         for reader in sorted(readers_left, key=lambda reader: reader.transaction):
-            process = environment.handle.process_of(reader.number)
+            process = environment.account.process_of(reader.number)
             if process != os.getpid():
                 since_ms = store.live.read(lambda txn: noted.all(txn, environment)).get(reader)  # noqa: B023
                 age = f"for {(now_ms - since_ms) // 1000} s" if since_ms else f"for more than {WATCHED_SECONDS} s"

@@ -21,9 +21,8 @@ import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from time import monotonic, perf_counter, sleep
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from rlite_pubsub.storage.checkpoints.checkpoint import Pinned
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreClosed, StoreError, StoreUnwritable
 
@@ -42,7 +41,8 @@ Done: TypeAlias = Callable[[StoreError | None], None]
 
 
 class _Asked(NamedTuple):
-    pinned: Pinned | None
+    begun: Any
+    """What `begin_sync` returned; None if it failed."""
     done: Done
 
 
@@ -214,7 +214,7 @@ class Syncing:
         began = perf_counter()
         failure: StoreError | None = None
         try:
-            self._data.safety.finish_sync(asked.pinned)
+            self._data.safety.finish_sync(asked.begun)
             self._timed(perf_counter() - began)
         except StoreClosed:
             pass  # closing syncs

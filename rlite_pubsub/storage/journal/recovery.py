@@ -21,7 +21,7 @@ from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S, said
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rlite_pubsub.storage.environment import Environment
+    from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 
 log: Final = logging.getLogger("rlite_pubsub")
 _PAUSE_S: Final = 0.002
@@ -51,7 +51,7 @@ def _say_torn(path: Path, owed: journal.Owed) -> None:
         )
 
 
-def recover(environment: Environment, patience_s: float = PATIENCE_S) -> int:
+def recover(environment: LmdbEnvironment, patience_s: float = PATIENCE_S) -> int:
     """Bring home what is in the journal of an environment that was just opened; return how many turns that was. Raises
     StoreError."""
     path, boot, began = journal.journal_path(environment.path), boot_id(), monotonic()

@@ -398,6 +398,7 @@ class LogRoom:
 
     def __init__(self, environment: LogEnvironment) -> None:
         self._environment = environment
+        self.quota_bytes = environment.quota_bytes
         self._tolerance_bytes = max(environment.quota_bytes // _TOLERANCE_DIVISOR, _SMALLEST_TOLERANCE_BYTES)
         self.is_short = False
         self.full: StoreError | None = None
@@ -407,34 +408,37 @@ class LogRoom:
         """Call `changed` when the store becomes full, or has room again: it is called in the middle of work."""
         self._on_full = changed
 
+    def look(self) -> None:
+        """It is known at each commit."""
+
     def lack(self) -> StoreError | None:
         """Return why no message can be added now; None if one can."""
         return self.full
 
-    def check(self, txn: LogTransaction, bytes_before: int | None) -> None:
+    def check(self, txn: Any, bytes_before: int | None) -> None:
         """Raise what the commit would raise if the quota is exceeded."""
         self.check_added(txn, self._tolerance_bytes)
 
-    def check_turn(self, txn: LogTransaction) -> None:
+    def check_turn(self, txn: Any) -> None:
         """Like `check`, and say whether the store is full."""
         if self._may_exceed(txn):
             live = self._environment.live_bytes() + txn.size
             self._say_full(self._over_quota() if live > self._environment.quota_bytes else None)
             self.check_added(txn, self._tolerance_bytes * (2 if self.full is not None else 1))
 
-    def check_added(self, txn: LogTransaction, tolerated_bytes: int) -> None:
+    def check_added(self, txn: Any, tolerated_bytes: int) -> None:
         """Raise StoreFull if the transaction adds more than there is room for."""
         if self._may_exceed(txn) and txn.added() > 0:
             if self._environment.live_bytes() + txn.size > self._environment.quota_bytes + tolerated_bytes:
                 raise self._over_quota()
 
-    def is_free(self, txn: LogTransaction) -> bool:
+    def is_free(self, txn: Any) -> bool:
         """Return whether an addition may be tried after the store was `full`."""
         if self.full is not None and self._environment.live_bytes() <= self._environment.quota_bytes:
             self._say_full(None)
         return self.full is None
 
-    def _may_exceed(self, txn: LogTransaction) -> bool:
+    def _may_exceed(self, txn: Any) -> bool:
         return bool(txn.own) and self._environment.quota_bytes < MAP_BYTES
 
     def _over_quota(self) -> StoreFull:
@@ -476,7 +480,7 @@ class LogSafety:
     def begin_sync(self) -> None:
         """A sync covers everything that was committed when it begins."""
 
-    def finish_sync(self, pinned: object) -> None:
+    def finish_sync(self, begun: object) -> None:
         """Bring everything committed to the disk. Raises StoreError."""
         self.sync()
 
@@ -521,6 +525,10 @@ class LogAccount:
     def readers(self) -> list[TableLine]:
         """See `old_readers`."""
         return []
+
+    def process_of(self, number: int) -> int:
+        """See `old_readers`."""
+        return 0
 
     def held_by(self, reader: TableLine, most_records: int = 0) -> int:
         """See `old_readers`."""

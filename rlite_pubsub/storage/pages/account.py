@@ -99,6 +99,10 @@ class Account:
         """Return the present readers. Raises StoreError."""
         return readers.table(self._environment.handle.readers())
 
+    def process_of(self, number: int) -> int:
+        """Return the process that has this number in LMDB's table, as it is called here; 0: unknown."""
+        return self._environment.handle.process_of(number)
+
     def old_readers(self) -> list[OldReader]:
         """Return the readers that have been there for long, the oldest first. Each is logged once. Raises
         StoreError."""
