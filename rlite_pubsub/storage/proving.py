@@ -18,9 +18,12 @@ import subprocess
 import sys
 from pathlib import Path
 from struct import error as StructError
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from rlite_pubsub import permissions
+
+if TYPE_CHECKING:
+    import lmdb
 
 _NOTE = "crash.txt"
 _EVERY = 4096
@@ -81,7 +84,7 @@ def _read_all(path: str, is_shared: bool) -> str:
 
     environment = lmdb.open(path, subdir=False, readonly=True, lock=is_shared, max_readers=1)
     before, count = b"", 0
-    with environment.begin(buffers=True) as txn:
+    with begun(environment) as txn:
         for key, value in txn.cursor():
             name = bytes(key)
             if count and name <= before:
@@ -97,6 +100,17 @@ def _read_all(path: str, is_shared: bool) -> str:
     if entries != count:
         return f"it has {count} records, and says that there are {entries}"
     return _fault_in_free_list(path)
+
+
+def begun(environment: lmdb.Environment) -> lmdb.Transaction[memoryview]:
+    """A transaction that reads, also if others have made the file larger since it was opened."""
+    import lmdb
+
+    while True:
+        try:
+            return environment.begin(buffers=True)
+        except lmdb.MapResizedError:
+            environment.set_mapsize(0)  # as large as it is now
 
 
 def _fault_in_free_list(path: str) -> str:

@@ -1,0 +1,35 @@
+"""The proof that LMDB can read a file, while others write to it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import lmdb
+
+from rlite_pubsub.storage import proving
+
+GROW = """
+import lmdb, sys
+file = lmdb.open(sys.argv[1], subdir=False, map_size=64 << 20)
+with file.begin(write=True) as txn:
+    for number in range(400):
+        txn.put(b"%d" % number, bytes(100_000))
+"""
+
+
+def grow(path: Path) -> None:
+    subprocess.run([sys.executable, "-c", GROW, path], check=True)
+
+
+def test_a_file_that_grows_while_it_is_proved_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "data.mdb"
+    with lmdb.open(str(path), subdir=False) as empty, empty.begin(write=True) as txn:
+        txn.put(b"a", b"1")
+    opened = lmdb.open(str(path), subdir=False, readonly=True, max_readers=1)
+    grow(path)  # beyond what it was mapped for
+    with proving.begun(opened) as txn:
+        assert txn.stat()["entries"] == 401
+    opened.close()
+    assert proving.fault_in(path, is_shared=True) == ""
