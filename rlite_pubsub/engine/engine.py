@@ -322,6 +322,7 @@ class Engine:
                 lambda: self.key_commit.failure,
                 self._now_ms,
                 connections.stuck,
+                stopwatch,
             )
         self.channel_rates = ChannelRates(hub, stopwatch, call_later)
         self.keeping = Keeping(settings, keyspace, rules, hub, self.notifications, stopwatch, call_later)

@@ -134,7 +134,9 @@ class Warnings:
         commit_failure: Callable[[], Exception | None],
         now_ms: Callable[[], int],
         stuck: Callable[[float], list[tuple[Client, UnsentBytes]]],
+        stopwatch: Callable[[], float],
     ) -> None:
+        """`stuck`: the connections that have accepted nothing for so many seconds."""
         self._settings = settings
         self._store = store
         self._keyspace = keyspace
@@ -143,6 +145,7 @@ class Warnings:
         self._commit_failure = commit_failure
         self._now_ms = now_ms
         self._stuck = stuck
+        self._stopwatch = stopwatch
         self._sizes: dict[bytes, int] = {}  # of the mailboxes of away subscribers, at the last look
         self._groups: list[Warning] = []
         self._groups_commit: int | None = None  # when they were looked at
@@ -267,18 +270,19 @@ class Warnings:
             yield Warning("connection_slow", WARNING, (b"%d" % session.id, session.name), text)
 
     def _of_groups(self) -> list[Warning]:
-        most, began, keyspace = self._settings["warn-group-lag"], perf_counter(), self._keyspace
+        most, now, keyspace = self._settings["warn-group-lag"], self._stopwatch(), self._keyspace
         if not most:
             return []
         commit = keyspace.last_commit()
         is_same = commit == self._groups_commit and most == self._groups_limit
-        if not is_same and (began >= self._look_again_at or most != self._groups_limit):
-            self._groups = sorted(self._lagging(most), reverse=True)[:MOST_OF_A_KIND]
+        if not is_same and (now >= self._look_again_at or most != self._groups_limit):
+            began = perf_counter()
+            self._groups = sorted(self._lagging(most, now), reverse=True)[:MOST_OF_A_KIND]
             self._groups_commit, self._groups_limit = commit, most
-            self._look_again_at = began + (perf_counter() - began) / LOOKING_SHARE
+            self._look_again_at = now + (perf_counter() - began) / LOOKING_SHARE
         return self._groups
 
-    def _lagging(self, most: int) -> Iterator[Warning]:
+    def _lagging(self, most: int, now: float) -> Iterator[Warning]:
         keyspace = self._keyspace
         for name in [name for name, type in keyspace.databases.walk(0) if type == TOPIC]:
             topic = keyspace.find(0, name)
@@ -291,11 +295,11 @@ class Warnings:
                 told = "1 entry is yet to be read" if lag == 1 else f"{lag:,} entries are yet to be read"
                 growth = self._lags.get((name, group.name))
                 if growth is None or lag < growth.last:
-                    growth = self._lags[name, group.name] = _Growth(perf_counter(), lag, lag)
+                    growth = self._lags[name, group.name] = _Growth(now, lag, lag)
                     if len(self._lags) > MOST_LAGS:
                         del self._lags[next(iter(self._lags))]
                 growth.last = lag
-                since_s, more = perf_counter() - growth.began, lag - growth.first
+                since_s, more = now - growth.began, lag - growth.first
                 if more >= LEAST_GROWTH and since_s >= GROWTH_S:
                     told += f", {more:,} more than {_time(since_s)} ago"
                     yield Warning("group_lagging", WARNING, (name, group.name), told)
