@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import pytest
 import redis
 from patience import PATIENCE_S, until
+from stopped_writer import StoppedWriter
 
 import rlite_pubsub
 from compat_tests import (
@@ -278,17 +279,64 @@ def test_a_message_that_was_heard_in_another_process_reaches_the_replica_however
         patch.setenv("RLITE_FAILPOINT", "publish-rung")
         fellow = start_ours(tmp_path / "store")
     follow(replica, master)
+    with master.client() as here, replica.client() as there, fellow.wire() as beside:
+        heard = {server: server.pubsub() for server in (here, there)}
+        for pubsub in heard.values():
+            pubsub.subscribe("news")
+            assert pubsub.get_message(timeout=PATIENCE_S)
+        beside.say(b"PUBLISH", b"news", b"one")
+        assert beside.read_to_end() == b""
+        here.publish("news", "two")
+        for pubsub in heard.values():
+            found = [pubsub.get_message(timeout=PATIENCE_S) for _ in range(2)]
+            assert [message["data"] for message in found if message] == [b"one", b"two"]
+    fellow.stop()
+
+
+def test_a_message_is_heard_in_another_process_once_the_replica_s_stream_has_it(
+    tmp_path: Path, master: SocketServer, replica: SocketServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes keys meanwhile keeps it from both; its publisher dies when it was heard."""
+    with monkeypatch.context() as patch:
+        patch.setenv("RLITE_FAILPOINT", "publish-rung")
+        fellow = start_ours(tmp_path / "store", "--writer-patience", str(int(PATIENCE_S)))
+    follow(replica, master)
+    with master.client() as here, replica.client() as there, fellow.wire() as beside, fellow.client() as asking:
+        heard = {server: server.pubsub() for server in (here, there)}
+        for pubsub in heard.values():
+            pubsub.subscribe("news")
+            assert pubsub.get_message(timeout=PATIENCE_S)
+        with StoppedWriter(tmp_path / "store") as writer:
+            beside.say(b"PUBLISH", b"news", b"one")
+            until(lambda: "cmdstat_publish" in asking.info("commandstats"), "the message")
+            assert asking.ping(), "it waits"
+            writer.go_on()
+        assert beside.read_to_end() == b""
+        here.publish("news", "two")
+        for pubsub in heard.values():
+            found = [pubsub.get_message(timeout=PATIENCE_S) for _ in range(2)]
+            assert [message["data"] for message in found if message] == [b"one", b"two"]
+    fellow.stop()
+
+
+def test_nobody_waits_for_a_message_longer_than_the_writer_s_patience_though_there_is_a_replica(
+    tmp_path: Path, master: SocketServer, replica: SocketServer
+) -> None:
+    fellow = start_ours(tmp_path / "store", "--writer-patience", "1")
+    follow(replica, master)
     with master.client() as here, replica.client() as there, fellow.client() as beside:
         heard = {server: server.pubsub() for server in (here, there)}
         for pubsub in heard.values():
             pubsub.subscribe("news")
             assert pubsub.get_message(timeout=PATIENCE_S)
-        with pytest.raises(redis.ConnectionError):
-            beside.publish("news", "one")
-        here.publish("news", "two")
-        for pubsub in heard.values():
-            found = [pubsub.get_message(timeout=PATIENCE_S) for _ in range(2)]
-            assert [message["data"] for message in found if message] == [b"one", b"two"]
+        with StoppedWriter(tmp_path / "store") as writer:
+            for said in (b"one", b"two"):
+                assert beside.publish("news", said) == 1
+                message = heard[here].get_message(timeout=PATIENCE_S)
+                assert message is not None and message["data"] == said
+            writer.go_on()
+        found = [heard[there].get_message(timeout=PATIENCE_S) for _ in range(2)]
+        assert [message["data"] for message in found if message] == [b"one", b"two"]
     fellow.stop()
 
 

@@ -195,7 +195,7 @@ class Engine:
         followed.pack_collections(settings, keyspace)
         self.unacknowledged: Acknowledged = []  # replies of this turn that wait for its commit
         environments = [data] if delivery is None else [delivery.store.data, delivery.store.live]
-        self.outgoing = Outgoing(keyspace, self.look_out)
+        self.outgoing = Outgoing(keyspace, self.look_out, hub.keep_letters)
         self.libraries = Libraries(data, self.outgoing.write_beside)
         self.writer_waits = WriterWaits(
             environments, hub, keyspace, call_later, lambda: float(settings["writer-patience"])

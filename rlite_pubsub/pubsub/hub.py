@@ -141,6 +141,8 @@ class Hub:
         self.postponed: list[Route] = []  # what the request under way publishes at the turn's end; see `take_postponed`
         self._held: set[Takeback] = set()  # of these, those whose sessions are withheld
         self._on_held: Callable[[StoreHeld], None] = _nobody_waits
+        self._behind: StoreHeld | None = None  # why messages to other processes are kept; see `keep_letters`
+        self._is_impatient = False
 
     # -- who takes part
 
@@ -499,6 +501,8 @@ class Hub:
 
     def _send_all(self) -> None:
         if self.post is not None and self.post.is_due:
+            if self._behind is not None:
+                raise self._behind.with_traceback(None)
             self.post.send()
         self._acknowledge(self._unsent)
 
@@ -561,7 +565,10 @@ class Hub:
         if self._changed:
             self._commit()
         if self.post is not None and self.post.is_due:
-            self._send()
+            if self._behind is None:
+                self._send()
+            else:  # at the turn's end, behind what they wait for
+                self.agenda.due |= stages.LETTERS
 
     def give_up_held(self, held: StoreHeld) -> None:
         """Give up waiting, because it takes too long: the sessions that wait get an error. Subscriptions that have
@@ -569,7 +576,19 @@ class Hub:
         if self._changed:
             self._take_back_names(held)
         if self.post is not None and self.post.is_due:
-            self._say_unsent(held)
+            if self._behind is None:
+                self._say_unsent(held)
+            else:
+                self._behind, self._is_impatient = None, True
+                self._send()
+
+    def keep_letters(self, held: StoreHeld | None) -> None:
+        """Keep messages to other processes until something else is written that comes before them; None: it is. Who
+        has waited for that for too long waits no more: they go without it."""
+        if held is None:
+            self._behind, self._is_impatient = None, False
+        elif not self._is_impatient:
+            self._behind = held.with_traceback(None)
 
     def check_writer(self) -> None:
         """Check that the records of names can be written now. Raises StoreHeld."""

@@ -7,6 +7,8 @@ Promises:
  - What a command, a transaction or a script has done is one for a replica, so that it is never in the midst of it.
  - Messages stand between the changes of keys as they were said. They are in no transaction of keys: where that fails, a
    message is told with the next one. Libraries of functions are told in the commit that changes them.
+ - No other process hears a message before the stream has it, or its publisher's death would keep it from replicas
+   alone: while another process writes keys, both wait. `writer-patience` ends that.
  - What cannot be said as a command said it (chance, time, scripts, commands of ours) is told by its effect.
 
 Law 11: the stream is there while a replica is attached. Each process sees that it is when it first works behind another
@@ -17,7 +19,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from rlite_pubsub.engine.replicas import states
@@ -47,8 +48,14 @@ PING = bulk_array([b"PING"])
 class Outgoing:
     """Of one keyspace."""
 
-    def __init__(self, keyspace: Keyspace, turned: Callable[[], None]) -> None:
-        """`turned` is called when the stream begins, or ends."""
+    def __init__(
+        self,
+        keyspace: Keyspace,
+        turned: Callable[[], None],
+        keep_letters: Callable[[StoreHeld | None], None],
+    ) -> None:
+        """`turned` is called when the stream begins, or ends, and `keep_letters` when messages to other processes have
+        to wait for it, or (None) no longer."""
         self.is_on = False
         self.ends = 0
         """Of the stream, as this process saw it last."""
@@ -58,6 +65,8 @@ class Outgoing:
         """Subscribers: the servers that have said that they have replicas."""
         self._keyspace = keyspace
         self._turned = turned
+        self._keep_letters = keep_letters
+        self._is_keeping = False
         self._effects = Effects()
         self._told = 0
         """Requests of this turn that were there before the command that is executed."""
@@ -93,6 +102,7 @@ class Outgoing:
         self._owed.clear()
         self._writing.clear()
         self.writers.clear()
+        self._keep(None)
         self._keyspace.news.note(self._effects if is_on else None)
         self._keyspace.tell_of_commits(self if is_on else None)
         self._turned()
@@ -149,10 +159,19 @@ class Outgoing:
         """Bring about a commit if something is to be written though no key has changed. While another process
         writes it waits."""
         if self._owed or self._effects.requests:
-            with suppress(StoreHeld):
+            held: StoreHeld | None = None
+            try:
                 self._keyspace.writing()
+            except StoreHeld as error:
+                held = error
             if not self._keyspace.turn.writes:
                 self._keyspace.agenda.later |= KEYS
+            if held is not None or self._is_keeping:
+                self._keep(held)
+
+    def _keep(self, held: StoreHeld | None) -> None:
+        self._is_keeping = held is not None
+        self._keep_letters(held)
 
     # -- the commit
 

@@ -24,7 +24,7 @@ from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.protocol.encoder import encode
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import NO_REPLY, Error, Reply
-from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.errors import StoreError, StoreHeld
 from rlite_pubsub.storage.failpoint import failpoint
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _write(engine: Engine, command: Command, work: Callable[[Keyspace], Reply], 
         if not of_loop.times.may_expire:
             keyspace.times.hold("as the loop's")
         keyspace.news.tell(noted)
-        outgoing = Outgoing(keyspace, _nobody)
+        outgoing = Outgoing(keyspace, _nobody, _keeps_nothing)
         reply: Reply
         try:
             reply = work(keyspace)
@@ -124,6 +124,10 @@ def _write(engine: Engine, command: Command, work: Callable[[Keyspace], Reply], 
 
 def _nobody() -> None:
     """Do nothing: the loop sees by itself whether there are replicas."""
+
+
+def _keeps_nothing(held: StoreHeld | None) -> None:
+    """Do nothing: it publishes no messages."""
 
 
 def _synced(sync: Callable[[], None]) -> StoreError | None:
