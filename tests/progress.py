@@ -50,6 +50,7 @@ class Progress:
             terminal: Any = self._config.pluginmanager.get_plugin("terminalreporter")
             terminal.ensure_newline()
             terminal.write_line(self.line(self._told - self._began))
+            terminal.flush()  # where it is no terminal but a file, too
 
     def line(self, elapsed_s: float) -> str:
         """How far it is."""

@@ -25,6 +25,15 @@ if TYPE_CHECKING:  # only who is asked for TLS loads it
 class StartupError(Exception):
     """The server cannot start; the message says why, in redis-server's words where it has some."""
 
+    port: int | None = None
+    """The port that could not be listened on."""
+
+    def log(self) -> None:
+        """Say it, and the line by which Redis's own tests see that they have to take another port."""
+        log.warning("%s", self)
+        if self.port is not None:
+            log.warning("Failed listening on port %d (TCP), aborting.", self.port)
+
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -389,7 +398,9 @@ class Listening:
             reason = failure.strerror or str(failure)
             if failure.errno == errno.EADDRINUSE:
                 reason = in_use(failure.port, "tls-port" if speaks_tls else "port", reason)
-            raise StartupError(f"Could not create server TCP listening socket {where}: bind: {reason}") from failure
+            refusal = StartupError(f"Could not create server TCP listening socket {where}: bind: {reason}")
+            refusal.port = failure.port
+            raise refusal from failure
         return [Listener(self._turns, self._admission, sock, speaks_tls=speaks_tls) for sock in sockets]
 
     def _close(self, listeners: list[Listener]) -> None:

@@ -42,7 +42,7 @@ def run(settings: Settings, config_file: str | None, announce: Callable[[Node], 
         try:
             return _run(settings, config_file, announce, Doors(sockets, are_shared=True), place)
         except StartupError as error:
-            log.warning("%s", error)
+            error.log()
             return 1
 
     return Supervisor(settings, serve, handed).run()

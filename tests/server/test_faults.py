@@ -103,6 +103,8 @@ def test_port_in_use_is_told_as_redis_tells_it(serve: Serve) -> None:
         assert_refuses_to_start(
             server, f"Could not create server TCP listening socket 127.0.0.1:{port}: bind: Address already in use"
         )
+        told = f"# Failed listening on port {port} (TCP), aborting."
+        assert told in server.log(), "by which who starts servers on ports at random takes the next one"
     view = look(server.store_folder)
     assert view.subscribers == 0
 

@@ -64,7 +64,7 @@ def _serve(words: list[str]) -> int:
     try:
         return run(settings, configuration.config_file, announce)
     except StartupError as error:
-        logs.log.warning("%s", error)
+        error.log()
         if settings["logfile"]:
             print(error, file=sys.stderr)
         return 1

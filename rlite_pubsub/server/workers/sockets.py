@@ -76,7 +76,9 @@ class Sockets:
             except OSError as failure:
                 if may_be_missing and failure.errno != errno.EADDRINUSE:
                     continue
-                raise StartupError(refused(CannotListen(host, port, failure))) from failure
+                refusal = StartupError(refused(CannotListen(host, port, failure)))
+                refusal.port = port
+                raise refusal from failure
 
 
 def refused(failure: CannotListen) -> str:
