@@ -124,6 +124,46 @@ def test_a_turn_after_a_pause_commits_by_itself(loop: Loop, monkeypatch: pytest.
     assert loop.shared == 0 and not loop.timers
 
 
+def test_who_comes_during_a_commit_waits_for_no_more_rows_than_take_a_moment(loop: Loop) -> None:
+    """Each row may be on a page of its own: thousands at once held everybody for 10 ms and more."""
+    loop.put("~0")
+    before, rows = loop.environment.handle.last_commit(), 0
+    while loop.environment.handle.last_commit() == before:
+        loop.put(*[f"~{number}" for number in range(rows, rows + 50)])
+        rows += 50
+    assert shared_commit.FEWEST_CHANGES <= rows <= 2 * shared_commit.FEWEST_CHANGES + 50
+    assert loop.shared == 0
+
+
+def test_a_row_that_turns_change_again_and_again_counts_once(loop: Loop) -> None:
+    loop.put("~0")
+    before = loop.environment.handle.last_commit()
+    for _ in range(10 * shared_commit.FEWEST_CHANGES):
+        loop.put("~1")
+    assert (loop.shared, loop.environment.handle.last_commit()) == (10 * shared_commit.FEWEST_CHANGES, before)
+
+
+def test_a_disk_that_takes_many_rows_in_a_moment_is_given_many(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows side by side share their pages. The next commit has twice as many, and so on."""
+    monkeypatch.setattr(shared_commit, "COMMIT_S", 3600.0)
+    commits = []
+    loop.put("~0")
+    for _ in range(4):
+        before, rows = loop.environment.handle.last_commit(), 0
+        while loop.environment.handle.last_commit() == before:
+            loop.put(*[f"~{number}" for number in range(rows, rows + 50)])
+            rows += 50
+        commits.append(rows)
+    assert commits[3] >= 2 * commits[1] >= 2 * commits[0], commits
+    monkeypatch.setattr(shared_commit, "COMMIT_S", 1e-9)
+    loop.put(*[f"~{number}" for number in range(2 * commits[3])])
+    before = loop.environment.handle.last_commit()
+    loop.put(*[f"~{number}" for number in range(2 * shared_commit.FEWEST_CHANGES)])
+    assert loop.environment.handle.last_commit() > before
+
+
 def test_a_turn_sees_those_before_it(loop: Loop) -> None:
     loop.put("~1")
     loop.put("~2")

@@ -32,7 +32,7 @@ MOST_TURN_BYTES: Final = 1 << 20
 class RecordedTransaction:
     """LMDB's transaction, what it has yet to be told, and the rows that the present turn has changed."""
 
-    __slots__ = ("_has_changed", "_has_owed", "_owed", "id", "is_direct", "rows", "size", "txn")
+    __slots__ = ("_has_changed", "_has_owed", "_owed", "_told", "id", "is_direct", "rows", "size", "txn")
 
     def __init__(self, txn: Txn) -> None:
         self.txn = txn
@@ -43,8 +43,14 @@ class RecordedTransaction:
         self.size = 0
         """About how many bytes they have; beyond `MOST_TURN_BYTES`, which the journal does not take, there are none."""
         self._owed: Rows = {}
+        self._told = 0  # how many rows LMDB's own was told
         self._has_owed = False
         self._has_changed = False  # LMDB's own
+
+    @property
+    def changes(self) -> int:
+        """How many rows a commit changes now, each of which may be on a page of its own."""
+        return self._told + len(self._owed)
 
     def get(self, key: bytes) -> bytes | None:
         """Return a row's value; None if there is no such row."""
@@ -59,6 +65,7 @@ class RecordedTransaction:
         if self.is_direct:
             self.txn.put(key, value)
             self._has_changed = True
+            self._told += 1
         else:
             self._owed[key] = value
         self.size += ROW_BYTES + len(value)
@@ -84,6 +91,7 @@ class RecordedTransaction:
         """Write rows, and remove those that are None. The caller gives the dictionary away."""
         if self.is_direct:
             self._has_changed |= _change(self.txn, rows)
+            self._told += len(rows)
         else:
             self._owed.update(rows)
         self.size += bytes_of_rows(rows)
@@ -107,7 +115,9 @@ class RecordedTransaction:
 
     def note_removed(self, key: bytes) -> None:
         """Note that a row was removed."""
-        self._has_changed |= self.is_direct
+        if self.is_direct:
+            self._has_changed = True
+            self._told += 1
         self.size += ROW_BYTES
         if self.size <= MOST_TURN_BYTES:
             self.rows[key] = None
@@ -120,6 +130,7 @@ class RecordedTransaction:
         if owed:
             self._owed = {}
             self._has_owed = True
+            self._told += len(owed)
             self._has_changed |= _change(self.txn, owed)
 
     def commit(self) -> None:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from functools import partial
 from math import inf
 from threading import Condition, get_ident, get_native_id
-from time import monotonic
+from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
@@ -40,6 +40,10 @@ SHARED_S: Final = 0.025
 """How long turns share a commit, and how soon after the last one a turn must come to begin to."""
 MOST_ROWS: Final = 16_000
 """How many rows may be changed in this time, each of which may need a page of its own: see `Room.is_roomy`."""
+COMMIT_S: Final = 0.002
+"""How long a commit may take, about, in time of the processor: whatever comes meanwhile waits."""
+FEWEST_CHANGES: Final = 200
+"""This many rows are committed at once in any case."""
 CROWDED_S: Final = 1.0
 """How long each turn commits by itself after another thread has used the store."""
 LARGE_TURNS: Final = 16
@@ -99,6 +103,9 @@ class SharedCommit:
         self.payer = 0
         """The thread that is doing them again, in Python's numbering: all others wait for it."""
         self._rows = 0  # that these turns have changed
+        self._changes = 0  # rows of the commit that is under way
+        self._most_changes = FEWEST_CHANGES * 2  # in one commit: as many as lately took COMMIT_S
+        self._left_at = 0.0
         self.alone = alone
         """This process has the store to itself as long as the first of the openings is this."""
         self._openings = openings
@@ -162,7 +169,7 @@ class SharedCommit:
         if not rows:
             return count > 0
         self._rows += len(rows)
-        if self._rows > MOST_ROWS:
+        if self._rows > MOST_ROWS or recorded.changes > self._most_changes:
             return False
         try:
             if not self._journal.append(rows):
@@ -186,17 +193,25 @@ class SharedCommit:
 
     def leave(self) -> Txn:
         """Return the transaction, which is about to end, with all that shares it."""
-        txn, self.txn, self._recorded = self.txn, None, None
-        assert txn is not None
+        txn, recorded, self.txn, self._recorded = self.txn, self._recorded, None, None
+        assert txn is not None and recorded is not None
+        self._changes = recorded.changes
+        self._left_at = thread_time()
         return txn
 
     def committed(self) -> None:
         """Note that it is committed."""
         self._committed_at = monotonic()
+        changes = self._changes
+        if changes >= FEWEST_CHANGES:
+            most = int(changes * COMMIT_S / max(thread_time() - self._left_at, COMMIT_S / 100))
+            self._most_changes = max(FEWEST_CHANGES, min(most, 2 * self._most_changes, MOST_ROWS))
+        self._changes = 0
         self._come_home()
 
     def undone(self) -> None:
         """Do again what the journal has, since the transaction was undone. Never fails: see `is_owing`."""
+        self._changes = 0
         count = self.count
         if not count:
             return
