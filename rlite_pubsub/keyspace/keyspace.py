@@ -107,6 +107,8 @@ class Keyspace:
         for part in self.parts:
             if part.cached_bytes > MAX_CACHED_BYTES:
                 part.forget()
+            if part.dropped:
+                part.free_some()
         return failure
 
     def _commit(self) -> Exception | None:

@@ -30,9 +30,7 @@ def _expire(part: Part, limit: int) -> int:
         if database is None or stored is None:
             key_records.set_expiry(part.writing(), place, when, 0)  # of a space that is garbage
             continue
-        record = part.get(database, stored.name)
-        assert record is not None
-        part.expire(record)
+        part.expire(part.found(database, place, stored))
     return len(due)
 
 

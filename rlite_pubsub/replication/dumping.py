@@ -78,6 +78,7 @@ def dump(
                 count += 1
                 if stored.cached_bytes > MAX_CACHED_BYTES:
                     stored.forget()
+                    stored.dropped.clear()  # in a process of its own, whose turn does not end
         writer.end()
         return Dumped(count, len(codes))
     finally:

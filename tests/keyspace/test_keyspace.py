@@ -347,6 +347,22 @@ def test_a_cache_that_has_grown_too_large_is_dropped(keyspace: Keyspace, monkeyp
     assert value(keyspace, b"7") == b"x" * 100
 
 
+def test_a_large_cache_is_freed_over_many_turns_so_that_nobody_waits_for_all_of_it(keyspace: Keyspace) -> None:
+    part = keyspace.stored
+    for number in range(5_000):
+        keyspace.put_string(0, b"%d" % number, b"")
+    part.cached_bytes = 1 << 30
+    keyspace.end_turn()
+    left = [5_000]
+    while left[-1]:
+        left.append(sum(map(len, part.dropped)))
+        keyspace.put_string(0, b"another", b"")
+        keyspace.end_turn()
+    assert list(part.cached(0)) == [b"another"]
+    assert max(before - after for before, after in zip(left, left[1:], strict=False)) < 1_000
+    assert value(keyspace, b"7") == b""
+
+
 def test_names_of_keys_that_are_not_there_count_in_the_cache(
     keyspace: Keyspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
