@@ -49,6 +49,12 @@ rlite_pubsub.engine.commit
 rlite_pubsub.engine.counters
 rlite_pubsub.engine.dispatch
 rlite_pubsub.engine.engine
+rlite_pubsub.engine.eviction.memory_limit
+rlite_pubsub.engine.eviction.usage
+rlite_pubsub.engine.eviction.victims
+rlite_pubsub.engine.expiry
+rlite_pubsub.engine.field_expiry
+rlite_pubsub.engine.key_places
 rlite_pubsub.engine.scripts.cache
 rlite_pubsub.engine.scripts.conversions
 rlite_pubsub.engine.scripts.run
@@ -68,6 +74,7 @@ rlite_pubsub.engine.waits.other_processes
 rlite_pubsub.engine.waits.pause
 rlite_pubsub.engine.waits.waiter
 rlite_pubsub.keyspace.collection
+rlite_pubsub.keyspace.databases
 rlite_pubsub.keyspace.hashes
 rlite_pubsub.keyspace.hyperloglog
 rlite_pubsub.keyspace.keyspace
@@ -78,6 +85,7 @@ rlite_pubsub.keyspace.part
 rlite_pubsub.keyspace.records
 rlite_pubsub.keyspace.sets
 rlite_pubsub.keyspace.sorted_sets
+rlite_pubsub.keyspace.sweeping
 rlite_pubsub.keyspace.times
 rlite_pubsub.keyspace.topic.append
 rlite_pubsub.keyspace.topic.hot_log
@@ -120,6 +128,7 @@ rlite_pubsub.storage.journal.shared_commit
 rlite_pubsub.storage.keys.digests
 rlite_pubsub.storage.keys.elements
 rlite_pubsub.storage.keys.fields
+rlite_pubsub.storage.keys.garbage
 rlite_pubsub.storage.keys.key_records
 rlite_pubsub.storage.keys.members
 rlite_pubsub.storage.keys.order

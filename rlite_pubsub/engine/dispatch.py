@@ -427,7 +427,7 @@ def _check(session: CommandSession, command: Command, args: list[bytes]) -> None
     if sharding.directory is not None:
         sharding.check(session, command, args)
     if session.engine.memory_limit.bytes:
-        _check_memory(session, command)
+        _check_memory(session, command, args)
     if session.engine.keyspace.environment.room.full is not None:
         _check_room(session, command, args)
     if session.engine.settings["min-replicas-to-write"]:
@@ -458,16 +458,19 @@ def _asked(session: CommandSession, command: Command, args: list[bytes]) -> list
     return [queued_flags(scripts, libraries, command, args)]
 
 
-def _check_memory(session: CommandSession, command: Command) -> None:
+def _check_memory(session: CommandSession, command: Command, args: list[bytes]) -> None:
     """Obey `maxmemory`: make room for a command that may add data, or refuse it; the same goes for a command to be
     queued. Raises CommandError."""
+    limit = session.engine.memory_limit
     if session.transaction is None:
-        adds = "denyoom" in command.flags
-    elif command.name == b"exec":
+        if "denyoom" in command.flags and not limit.has_room(command, args):
+            raise CommandError(errors.OUT_OF_MEMORY)
+        return
+    if command.name == b"exec":
         adds = any(["denyoom" in flags for flags in _asked(session, command, [])])
     else:
         adds = command.name not in _QUEUES_NOTHING
-    if adds and not session.engine.memory_limit.makes_room():
+    if adds and not limit.makes_room():
         raise CommandError(errors.OUT_OF_MEMORY)
 
 

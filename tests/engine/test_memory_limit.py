@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from recorded_session import House, RecordedSession
 
-from rlite_pubsub.engine.eviction.usage import Key
+from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.storage.room import data_bytes
 
 VALUE = "x" * 2000
@@ -310,18 +312,48 @@ def test_keys_are_looked_at_in_proportion_to_what_comes(
     session.do("CONFIG", "SET", "maxmemory", "100mb")
     for number in range(2000):
         session.do("SET", f"k{number}", "x" * 100)
-    victims = session.engine.memory_limit._victims
     samples = 0
-    any_of_all = victims.any
+    bytes_of_luck = random.randbytes
 
-    def counted(wanted: int, *, expiring: bool) -> list[Key]:
+    def counted(count: int) -> bytes:
         nonlocal samples
         samples += 1
-        return any_of_all(wanted, expiring=expiring)
+        return bytes_of_luck(count)
 
-    monkeypatch.setattr(victims, "any", counted)
+    monkeypatch.setattr(random, "randbytes", counted)
     session.do("CONFIG", "SET", "maxmemory", str(kept_bytes(session)))
     for number in range(500):
         session.do("SET", f"new{number}", "x" * 100)
     evicted = stat(session, "evicted_keys")
     assert evicted > 4 * samples > 0
+
+
+def in_one_turn(session: RecordedSession, *requests: tuple[str, ...]) -> int:
+    """How many of the keys that these requests have changed the store has yet to be told."""
+    for request in requests:
+        assert execute(session, [word.encode() for word in request])
+    unwritten = len(session.engine.keyspace.stored.unwritten)
+    session.engine.commit()
+    session.said.clear()
+    return unwritten
+
+
+def test_as_long_as_little_is_added_the_store_is_not_told_before_each_command_what_it_holds(
+    session: RecordedSession,
+) -> None:
+    limit(session, "allkeys-lru", 4_000_000)
+    session.do("SET", "k", "v")
+    sets = [("SET", f"k{number}", VALUE) for number in range(20)]
+    assert in_one_turn(session, *sets) == 20
+    assert in_one_turn(session, *[("HSET", f"h{number}", "f", VALUE) for number in range(20)]) == 20
+    assert in_one_turn(session, *sets, ("SETRANGE", "k", "100", "x")) == 1, "it may add more than it says"
+
+
+def test_what_adds_more_than_its_arguments_is_refused_within_a_turn(session: RecordedSession) -> None:
+    limit(session, "noeviction", 4_000_000)
+    session.do("SET", "k", "v")
+    for number in range(30):
+        assert execute(session, [b"SETRANGE", b"r%d" % number, b"300000", b"x"])
+    session.engine.commit()
+    assert session.said.count(b":300001\r\n") in (13, 14)
+    assert session.do("DBSIZE") != b":31\r\n"

@@ -2,10 +2,11 @@
 
 The limit counts what the store's live pages hold: keys, topics, groups, unread messages of durable subscribers. That
 data is on disk, so the limit applies to the store, not to a process's memory. It is checked before each command that
-may add, and in the background. At the limit what has expired goes first, then what is garbage, then keys are evicted,
-as `maxmemory-policy` says, until there is room: a few at a time, as many as probably take what is too much. If nothing
-may be evicted, commands that may add to the store are refused. At the quota of a store keys are evicted alike
-(housekeeping.py).
+may add, and in the background; a look at what the store holds is good for as much as is left, or for a small part of
+the limit, as long as commands add no more than their arguments. At the limit what has expired goes first, then what is
+garbage, then keys are evicted, as `maxmemory-policy` says, until there is room: several at a time, as many as probably
+take what is too much. If nothing may be evicted, commands that may add to the store are refused. At the quota of a
+store keys are evicted alike (housekeeping.py).
 
 Law 11: without a limit none of this is called.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import thread_time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.eviction.usage import Key, Lately, Often, Usage
 from rlite_pubsub.engine.eviction.victims import Victims
@@ -34,20 +35,28 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.tracking.notifications import Notifications
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
-_SETTINGS = "maxmemory", "maxmemory-policy", "maxmemory-samples", "lfu-log-factor", "lfu-decay-time"
-STEP_S = 0.002
+_SETTINGS: Final = "maxmemory", "maxmemory-policy", "maxmemory-samples", "lfu-log-factor", "lfu-decay-time"
+STEP_S: Final = 0.002
 """How long a command may wait for evictions; they go on with the next one, and in the background."""
-NO_EVICTION = b"noeviction"
-_EXPIRED_AT_ONCE = 50
-_SWEPT_AT_ONCE = 200
-_EVICTED_AT_ONCE = 16
+NO_EVICTION: Final = b"noeviction"
+_EXPIRED_AT_ONCE: Final = 50
+_SWEPT_AT_ONCE: Final = 200
+_EVICTED_AT_ONCE: Final = 64
 """How many keys are picked from one sample, at most."""
-_UNNOTICED = 2048
-"""This part of what there is may go beyond what must, so that there is no sample for each key."""
-_ONLY_LOOKING = frozenset(
+_UNNOTICED: Final = 2048
+"""This part of what there is may go beyond what must, so that there is no sample for each key; and commands may add as
+much before the next look."""
+_MOST_UNSEEN_BYTES: Final = 1 << 20
+"""What commands may add before the next look, however much is left."""
+_ROW_BYTES: Final = 128
+"""What a key, a field or an element takes beside its arguments, at most."""
+_ADDS_ITS_ARGUMENTS: Final = frozenset((b"set", b"setex", b"psetex", b"mset", b"msetnx"))
+"""Commands that add no more than that, beside those with the flag "fast"."""
+_ONLY_LOOKING: Final = frozenset(
     (b"object", b"type", b"ttl", b"pttl", b"expiretime", b"pexpiretime", b"exists", b"debug", b"memory", b"dump")
 )
 """Commands that name keys without using them."""
+
 
 class MemoryLimit:
     """Keeps a store within `maxmemory`."""
@@ -72,6 +81,7 @@ class MemoryLimit:
         self._victims = Victims(keyspace)
         self._changed = changed
         self._policy = b""
+        self._unseen_bytes = 0  # that commands may add before the next look
         self.bytes = 0
         """0: there is no limit."""
         self.usage: Usage | None = None
@@ -89,7 +99,8 @@ class MemoryLimit:
     def _obey(self) -> None:
         settings = self._settings
         self.bytes = settings["maxmemory"]
-        policy = settings.text("maxmemory-policy")
+        self._unseen_bytes = 0
+        policy: bytes = settings.text("maxmemory-policy")
         if policy != self._policy:
             self._policy = policy
             self._victims.forget()
@@ -130,10 +141,19 @@ class MemoryLimit:
         for key, _ in keys_of(command, args) or ():
             usage.used(session.db, key, now)
 
+    def has_room(self, command: Command, args: list[bytes]) -> bool:
+        """Return whether there is room for what a command may add, or will be, having made it. Within a turn."""
+        if self._unseen_bytes > 0 and ("fast" in command.flags or command.name in _ADDS_ITS_ARGUMENTS):
+            self._unseen_bytes -= sum([len(arg) for arg in args]) + _ROW_BYTES * (len(args) >> 1)
+            if self._unseen_bytes > 0:
+                return True
+        return self.makes_room()
+
     def makes_room(self, seconds: float = STEP_S) -> bool:
-        """Evict until there is room, for so many seconds at most; return whether there is room, or will be. Within a
-        turn."""
+        """Look how much there is, and evict until there is room, for so many seconds at most; return whether there is
+        room, or will be. Within a turn."""
         keyspace = self._keyspace
+        self._unseen_bytes = 0
         if not self.bytes or not keyspace.times.may_expire:  # a master says what goes, and nothing does during a pause
             return True
         try:
@@ -157,6 +177,8 @@ class MemoryLimit:
             keyspace.fail(failure)  # the command meets it again, and says so
             return True
         self._count_excess(None)
+        least_bytes = self.bytes // _UNNOTICED if self._policy != NO_EVICTION else 0
+        self._unseen_bytes = min(max(-excess_bytes // 4, least_bytes), _MOST_UNSEEN_BYTES)
         return True
 
     def evicts_some(self, excess_bytes: int) -> bool:

@@ -13,30 +13,33 @@ from __future__ import annotations
 import random
 from array import array
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Final, TypeAlias
 from zlib import crc32
 
-Key = tuple[int, bytes]
+Key: TypeAlias = tuple[int, bytes]
 """Database and name."""
 
-SLOTS = 1 << 20
-_MASK = SLOTS - 1
-NEW = 5
+SLOTS: Final = 1 << 20
+_MASK: Final = SLOTS - 1
+NEW: Final = 5
 """The count of a key after its first use, so that it is not the first to go."""
-MOST = 255
+MOST: Final = 255
 
 
-class Usage(Protocol):
+class Usage:
     """A policy's record of uses."""
 
     def used(self, database: int, name: bytes, now: float) -> None:
         """Note a use."""
+        raise NotImplementedError
 
     def worth(self, database: int, name: bytes, now: float) -> int:
         """Return how valuable a key is: the lowest is evicted first."""
+        raise NotImplementedError
 
     def ranked(self, keys: Iterable[Key], now: float) -> list[tuple[int, Key]]:
         """Return each key with its worth, the least valuable first."""
+        raise NotImplementedError
 
 
 class Lately(Usage):
