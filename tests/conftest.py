@@ -23,7 +23,7 @@ def no_turn_is_left_open() -> Iterator[None]:
     """A turn that a test leaves open would keep the environment from being closed in the children of later tests."""
     yield
     for environment in list(fork.open_here):
-        if isinstance(environment, Environment):
+        if isinstance(environment, LmdbEnvironment):
             turn = environment.handle.turns.get(get_ident())
             if turn is not None:
                 turn.end(commit=False)

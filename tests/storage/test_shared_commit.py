@@ -956,7 +956,7 @@ def test_a_machine_without_an_id_of_its_start_has_no_journal(
     written.begin(7)
     written.append(ROWS)
     assert owed(file, b"", 7) is None
-    monkeypatch.setattr("rlite_pubsub.storage.environment.boot_id", bytes)
+    monkeypatch.setattr("rlite_pubsub.storage.lmdb_environment.boot_id", bytes)
     with Store.open(tmp_path / "store") as opened:
         loop = Loop(opened)
         assert opened.data.shared is None
