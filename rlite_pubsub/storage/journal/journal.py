@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -43,6 +44,7 @@ _MARK: Final = Struct(">I")
 _FRAME_BYTES: Final = _HEAD.size + _MARK.size
 _MOST_KEY_BYTES: Final = 511
 _WORD: Final = 0xFFFF_FFFF
+_SOMETHING: Final = re.compile(rb"[^\0]")
 
 
 class Owed(NamedTuple):
@@ -196,8 +198,13 @@ def _last_number(stored: bytes, at: int, base: int, boot: bytes) -> int:
         if record is not None:
             last = max(last, record.number)
             at = record.end
-        else:
+        elif stored[place - behind_size : place].strip(b"\0"):
             at = place - behind_size + 1
+        else:  # a record has rows: of a run of zeros, which may be most of the file, this was the last place for one
+            more = _SOMETHING.search(stored, place)
+            if more is None:
+                break
+            at = more.start() - behind_size
     return last
 
 
