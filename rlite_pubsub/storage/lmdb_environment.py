@@ -31,7 +31,7 @@ from rlite_pubsub.storage.errors import DiskFull, StoreBusy, StoreError, StoreFu
 from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK, Handle
 from rlite_pubsub.storage.journal.journal import Journal, journal_path
 from rlite_pubsub.storage.journal.recording import touch
-from rlite_pubsub.storage.journal.shared_commit import SharedCommit
+from rlite_pubsub.storage.journal.shared_commit import PACE, Pace, SharedCommit
 from rlite_pubsub.storage.locks.gate import NestedTransaction
 from rlite_pubsub.storage.locks.writer_lock import WriterLock
 from rlite_pubsub.storage.pages.account import Account, FreePages
@@ -366,7 +366,9 @@ class LmdbEnvironment:
 
     # -- one commit for several turns
 
-    def share_commits(self, turn: Turn, call_later: CallLater, call_from_thread: CallFromThread) -> None:
+    def share_commits(
+        self, turn: Turn, call_later: CallLater, call_from_thread: CallFromThread, pace: Pace = PACE
+    ) -> None:
         """Let the turns of a loop share commits while they come quickly (journal/shared_commit.py). `turn`: the one
         that executes its commands. Where there can be no journal, each commits by itself."""
         if self.shared is not None or self.writer is None:
@@ -380,7 +382,7 @@ class LmdbEnvironment:
             return
         self._sharing = turn
         self.shared = SharedCommit(
-            self, turn, journal, self._openings, self.writer.alone, call_later, call_from_thread
+            self, turn, journal, self._openings, self.writer.alone, call_later, call_from_thread, pace
         )
 
     def stop_sharing(self, turn: Turn) -> None:

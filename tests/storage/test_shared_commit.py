@@ -29,26 +29,32 @@ from rlite_pubsub.storage.errors import StoreFull, StoreHeld
 from rlite_pubsub.storage.journal import journal, recording, shared_commit
 from rlite_pubsub.storage.journal.journal import Journal, apply, journal_path, owed
 from rlite_pubsub.storage.journal.recording import RecordedTransaction, Rows, delete_here
+from rlite_pubsub.storage.journal.shared_commit import Pace
 from rlite_pubsub.storage.keys.key_bytes import changes
 from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 from rlite_pubsub.storage.locks.writer_lock import PATIENCE_S
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.turn import Turn
 
-pytestmark = pytest.mark.sources("replaces what is compiled into those who use it, at each step of a commit")
+replaces = pytest.mark.sources("replaces what is compiled into those who use it")
 SOURCES = Path(shared_commit.__file__).parents[2]
 BOOT = b"this start of the machine"
+
+
+UNTIL_TOLD = Pace(shared_s=3600.0)
+"""A moment ends when the test says so."""
 
 
 class Loop:
     """The turns of a loop, whose timers ring when the test says so."""
 
-    def __init__(self, store: Store) -> None:
-        self.environment: Environment = store.data
+    def __init__(self, store: Store, pace: Pace = UNTIL_TOLD) -> None:
+        assert isinstance(store.data, LmdbEnvironment)
+        self.environment = store.data
         self.turn = Turn(self.environment, self.step_aside)
         self.timers: list[Callable[[], None]] = []
         self.asked = threading.Event()
-        self.environment.share_commits(self.turn, lambda _, ring: self.timers.append(ring), self._ask)
+        self.environment.share_commits(self.turn, lambda _, ring: self.timers.append(ring), self._ask, pace)
 
     def _ask(self, callback: Callable[[], None]) -> None:
         self.timers.append(callback)
@@ -78,15 +84,19 @@ class Loop:
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    monkeypatch.setattr(shared_commit, "SHARED_S", 3600.0)  # a moment ends when the test says so
+def pace() -> Pace:
+    return UNTIL_TOLD
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
     with Store.open(tmp_path / "store") as opened:
         yield opened
 
 
 @pytest.fixture
-def loop(store: Store) -> Iterator[Loop]:
-    made = Loop(store)
+def loop(store: Store, pace: Pace) -> Iterator[Loop]:
+    made = Loop(store, pace)
     yield made
     store.data.stop_sharing(made.turn)
 
@@ -117,9 +127,9 @@ def test_turns_that_come_quickly_share_one_commit(loop: Loop) -> None:
     assert names(loop.environment) == ["~1", "~2", "~3", "~4"]
 
 
-def test_a_turn_after_a_pause_commits_by_itself(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("pace", [Pace(shared_s=-1.0)])
+def test_a_turn_after_a_pause_commits_by_itself(loop: Loop) -> None:
     loop.put("~1")
-    monkeypatch.setattr(shared_commit, "SHARED_S", -1.0)
     loop.put("~2")
     assert loop.shared == 0 and not loop.timers
 
@@ -143,6 +153,7 @@ def test_a_row_that_turns_change_again_and_again_counts_once(loop: Loop) -> None
     assert (loop.shared, loop.environment.handle.last_commit()) == (10 * shared_commit.FEWEST_CHANGES, before)
 
 
+@replaces
 def test_a_disk_that_takes_many_rows_in_a_moment_is_given_many(
     loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +203,7 @@ def test_a_turn_that_wants_to_be_synced_commits(loop: Loop) -> None:
     assert loop.shared == 0 and loop.turn.answer_sync()
 
 
+@replaces
 def test_the_journal_may_be_full(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "MOST_BYTES", 1000)
     loop.put("~00")
@@ -261,6 +273,7 @@ def test_a_turn_that_fails_takes_nobody_with_it(loop: Loop, store: Store, tmp_pa
         assert names(opened.data) == ["~1", "~2", "~4"]
 
 
+@replaces
 def test_a_commit_that_fails_takes_only_its_own_turn_with_it(
     loop: Loop, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,6 +309,7 @@ CHANGING = """
 """
 
 
+@replaces
 def test_what_another_process_has_brought_home_is_not_done_again_over_its_changes(
     loop: Loop, store: Store, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,6 +331,7 @@ def test_what_another_process_has_brought_home_is_not_done_again_over_its_change
     assert not loop.environment.shared.is_owing
 
 
+@replaces
 def test_another_thread_waits_while_turns_are_done_again(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     loop.put("~1")
     loop.put("~2")
@@ -359,6 +374,7 @@ def _refuse(*_: object, **__: object) -> None:
     raise StoreHeld(Path(), lambda: "the disk is full")
 
 
+@replaces
 def test_a_turn_during_which_somebody_comes_leaves_no_record(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     loop.put("~1")
     shared = loop.environment.shared
@@ -375,8 +391,8 @@ def test_a_turn_during_which_somebody_comes_leaves_no_record(loop: Loop, monkeyp
     assert names(loop.environment) == ["~1", "~2"]
 
 
-def test_turns_that_change_too_many_rows_are_committed(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_commit, "MOST_ROWS", 5)
+@pytest.mark.parametrize("pace", [Pace(shared_s=3600.0, most_rows=5)])
+def test_turns_that_change_too_many_rows_are_committed(loop: Loop) -> None:
     loop.put("~1")
     loop.put("~2", "~3", "~4")
     assert loop.shared == 1
@@ -387,7 +403,6 @@ def test_turns_that_change_too_many_rows_are_committed(loop: Loop, monkeypatch: 
 
 
 def test_where_there_is_little_room_each_turn_is_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_commit, "SHARED_S", 3600.0)
     for name, quota_bytes, shares in (("large", 1 << 30, True), ("small", 128 << 20, False)):
         with Store.open(tmp_path / name, quota_bytes=quota_bytes) as store:
             loop = Loop(store)
@@ -400,7 +415,6 @@ def test_where_there_is_little_room_each_turn_is_committed(tmp_path: Path, monke
             loop.put("~4")
             assert loop.shared == 0
             monkeypatch.undo()
-            monkeypatch.setattr(shared_commit, "SHARED_S", 3600.0)
             store.data.stop_sharing(loop.turn)
 
 
@@ -497,6 +511,7 @@ def test_a_turn_that_is_too_large_is_not_held(loop: Loop, recorded: RecordedTran
     assert len(names(loop.environment)) == 504
 
 
+@replaces
 def test_a_transaction_that_cannot_be_told_takes_only_its_own_turn_with_it(
     loop: Loop, recorded: RecordedTransaction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -637,10 +652,9 @@ SHARING = """
     from rlite_pubsub.storage.turn import Turn
     from rlite_pubsub.storage.journal import shared_commit
 
-    shared_commit.SHARED_S = 3600.0
     store = Store.open(sys.argv[1])
     turn = Turn(store.data, lambda: None)
-    store.data.share_commits(turn, lambda *_: None, lambda _: None)
+    store.data.share_commits(turn, lambda *_: None, lambda _: None, shared_commit.Pace(shared_s=3600.0))
 
     def put(name):
         turn.begin(write=True).put(name, b"")
@@ -742,7 +756,6 @@ def test_turns_share_again_once_the_others_have_gone(loop: Loop, store: Store, s
 def test_turns_of_a_server_that_came_second_share_once_the_first_has_gone(
     tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_commit, "SHARED_S", 3600.0)
     first = start(STAYING, tmp_path / "store")
     assert first.line() == "open"
     with Store.open(tmp_path / "store") as store:

@@ -22,7 +22,7 @@ from functools import partial
 from math import inf
 from threading import Condition, get_ident, get_native_id
 from time import monotonic, thread_time
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
 
 from rlite_pubsub.storage.errors import StoreError, StoreHeld
 from rlite_pubsub.storage.journal.journal import Journal, bring_home
@@ -48,6 +48,16 @@ CROWDED_S: Final = 1.0
 """How long each turn commits by itself after another thread has used the store."""
 LARGE_TURNS: Final = 16
 """How many turns commit by themselves after one that was too large to share."""
+
+
+class Pace(NamedTuple):
+    """How many turns share a commit."""
+
+    shared_s: float = SHARED_S
+    most_rows: int = MOST_ROWS
+
+
+PACE: Final = Pace()
 
 CallLater = Callable[[float, Callable[[], None]], object]
 CallFromThread = Callable[[Callable[[], None]], None]
@@ -92,7 +102,9 @@ class SharedCommit:
         alone: int,
         call_later: CallLater,
         call_from_thread: CallFromThread,
+        pace: Pace = PACE,
     ) -> None:
+        self._shared_s, self._most_rows = pace
         self.turn = turn
         self.txn: Txn | None = None
         """The transaction, from the first turn on."""
@@ -134,7 +146,7 @@ class SharedCommit:
             self._large -= 1
             return txn
         if (
-            now > self._committed_at + SHARED_S
+            now > self._committed_at + self._shared_s
             or now < self._crowded_until
             or self._is_ending
             or not may_share
@@ -143,7 +155,7 @@ class SharedCommit:
         ):
             return txn
         self._recorded = RecordedTransaction(txn)
-        self._until = now + SHARED_S
+        self._until = now + self._shared_s
         self._rows = 0
         self._journal.begin(txn.id() - 1)
         self.txn = cast("Txn", self._recorded)
@@ -169,7 +181,7 @@ class SharedCommit:
         if not rows:
             return count > 0
         self._rows += len(rows)
-        if self._rows > MOST_ROWS or recorded.changes > self._most_changes:
+        if self._rows > self._most_rows or recorded.changes > self._most_changes:
             return False
         try:
             if not self._journal.append(rows):
@@ -188,7 +200,7 @@ class SharedCommit:
         if not self._is_timed:
             self._is_timed = True
             self._loop_thread = get_native_id()
-            self._call_later(SHARED_S, self._end_moment)
+            self._call_later(self._shared_s, self._end_moment)
         return True
 
     def leave(self) -> Txn:
