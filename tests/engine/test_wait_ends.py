@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import heapq
 import random
 from collections.abc import Callable
+
+import pytest
+from recorded_session import House
 
 from rlite_pubsub.engine.waits.alarm import MAX_TIMER_SECONDS
 from rlite_pubsub.engine.waits.waiter import WaitEnds
@@ -93,3 +97,41 @@ def test_each_wait_ends_in_its_time_and_none_before() -> None:
     for wait, due in begun:
         assert wait.is_over
         assert wait.ended_at is None or due <= wait.ended_at <= due + 1e-6
+
+
+@pytest.mark.parametrize("ends", ["in time", "with an element"])
+@pytest.mark.parametrize(
+    ("words", "serving"),
+    [
+        ("BLPOP k 1", "RPUSH k a"),
+        ("BLMOVE k other LEFT LEFT 1", "RPUSH k a"),
+        ("BZPOPMIN k 1", "ZADD k 1 a"),
+        ("XREAD BLOCK 1000 STREAMS k $", "XADD k * f v"),
+        ("XREADGROUP GROUP g c BLOCK 1000 STREAMS k >", "XADD k * f v"),
+    ],
+)
+def test_a_wait_that_is_over_is_freed_though_python_does_not_look_for_cycles(
+    house: House, words: str, serving: str, ends: str
+) -> None:
+    """Those of thousands of short waits took megabytes until it did."""
+    session, writer = house.session(), house.session()
+    if "GROUP" in words:
+        writer.do("XGROUP", "CREATE", "k", "g", "0", "MKSTREAM")
+
+    def wait() -> None:
+        assert session.do(*words.split()) == b""
+        if ends == "in time":
+            house.timers.advance(2.0)
+        else:
+            writer.do(*serving.split())
+        assert session.heard()
+
+    wait()
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            wait()
+        assert gc.collect() < 20
+    finally:
+        gc.enable()

@@ -347,6 +347,7 @@ class Waiting:
                 if not there:
                     del waiting[key]
                     self.shared_waits.end(key)
+        waiter.places.clear()  # it may be its own queue, and would be there until Python looks for cycles
 
     def settle(self) -> None:
         """Serve, and let released sessions go on, until nothing is left to do. Called at the turn's end."""
