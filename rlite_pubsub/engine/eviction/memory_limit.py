@@ -43,7 +43,7 @@ _EXPIRED_AT_ONCE: Final = 50
 _SWEPT_AT_ONCE: Final = 200
 _EVICTED_AT_ONCE: Final = 64
 """How many keys are picked from one sample, at most."""
-_UNNOTICED: Final = 2048
+_UNNOTICED: Final = 512
 """This part of what there is may go beyond what must, so that there is no sample for each key; and commands may add as
 much before the next look."""
 _MOST_UNSEEN_BYTES: Final = 1 << 20

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Iterable
 from typing import Final, TypeAlias
 from zlib import crc32
 
@@ -37,8 +36,8 @@ class Usage:
         """Return how valuable a key is: the lowest is evicted first."""
         raise NotImplementedError
 
-    def ranked(self, keys: Iterable[Key], now: float) -> list[tuple[int, Key]]:
-        """Return each key with its worth, the least valuable first."""
+    def ranked(self, keys: list[Key], now: float) -> list[Key]:
+        """Return the keys, the least valuable first."""
         raise NotImplementedError
 
 
@@ -55,9 +54,9 @@ class Lately(Usage):
     def worth(self, database: int, name: bytes, now: float) -> int:
         return self._used[_slot(database, name)]
 
-    def ranked(self, keys: Iterable[Key], now: float) -> list[tuple[int, Key]]:
+    def ranked(self, keys: list[Key], now: float) -> list[Key]:
         used = self._used
-        return sorted([(used[crc32(key[1], key[0]) & _MASK], key) for key in keys])
+        return _by_worth(keys, [used[crc32(name, database) & _MASK] for database, name in keys])
 
 
 class Often(Usage):
@@ -83,9 +82,8 @@ class Often(Usage):
         """Return the present count; 0 if unknown."""
         return self._decayed(_slot(database, name), now)
 
-    def ranked(self, keys: Iterable[Key], now: float) -> list[tuple[int, Key]]:
-        decayed = self._decayed
-        return sorted([(decayed(crc32(key[1], key[0]) & _MASK, now), key) for key in keys])
+    def ranked(self, keys: list[Key], now: float) -> list[Key]:
+        return _by_worth(keys, [self._decayed(crc32(name, database) & _MASK, now) for database, name in keys])
 
     def set(self, database: int, name: bytes, count: int, now: float) -> None:
         """Set the count that a key brings along (RESTORE … FREQ)."""
@@ -106,6 +104,15 @@ class Often(Usage):
 
 def _slot(database: int, name: bytes) -> int:
     return crc32(name, database) & _MASK
+
+
+def _by_worth(keys: list[Key], worths: list[int]) -> list[Key]:
+    """Return the keys in the order of their worths: integers are compared, and no names where many are worth the
+    same."""
+    bits = len(keys).bit_length()
+    places = sorted([worth << bits | place for place, worth in enumerate(worths)])
+    mask = (1 << bits) - 1
+    return [keys[place & mask] for place in places]
 
 
 def _minutes(now: float) -> int:

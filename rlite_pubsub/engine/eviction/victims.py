@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.keyspace.databases import Databases
 from rlite_pubsub.storage.keys import key_records
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from rlite_pubsub.engine.eviction.usage import Key, Usage
     from rlite_pubsub.keyspace.keyspace import Keyspace
 
-_REMEMBERED = 64
+_REMEMBERED: Final = 16
 """How many runners-up are remembered."""
-_MOST_GARBAGE = 100
+_MOST_GARBAGE: Final = 100
 """Keys of flushed databases that are passed by, until they are swept up."""
-_RUN = 64
+_RUN: Final = 64
 """How many keys that follow each other are a sample. Their digests do, so they have nothing to do with each other but
 the pages that they are on..."""
-_RUN_OF_EXPIRING = 4
+_RUN_OF_EXPIRING: Final = 4
 """... but those that expire one after the other may have been written so."""
-_MOSTLY = 4
+_MOSTLY: Final = 4
 """If one of so many keys expires, such are sampled among all keys."""
-_MOST_RUNS = 8
+_MOST_RUNS: Final = 8
 """How many samples find nobody, since all are over, before one gives up."""
 
 
@@ -41,7 +41,7 @@ class Victims:
     def __init__(self, keyspace: Keyspace) -> None:
         self._keyspace = keyspace
         self._databases = Databases([keyspace.stored])
-        self._nearly: set[Key] = set()
+        self._nearly: list[Key] = []
 
     def soonest(self, wanted: int) -> list[Key]:
         """Return the next keys to expire, at most so many."""
@@ -57,15 +57,13 @@ class Victims:
 
     def least_used(self, usage: Usage, samples: int, wanted: int, now: float, *, expiring: bool) -> list[Key]:
         """Return the least used keys of a sample, or of a sample of those that expire."""
-        seen = self._nearly
-        seen.update(self.any(samples * wanted, expiring=expiring))
-        ranked = usage.ranked(seen, now)
-        self._nearly = {key for _, key in ranked[wanted : wanted + _REMEMBERED]}
-        return [key for _, key in ranked[:wanted]]
+        ranked = usage.ranked(self._nearly + self.any(samples * wanted, expiring=expiring), now)
+        self._nearly = ranked[wanted : wanted + _REMEMBERED]
+        return ranked[:wanted]
 
     def forget(self) -> None:
         """Forget the runners-up: another policy picks from now on."""
-        self._nearly = set()
+        self._nearly = []
 
     def _any(self, wanted: int, sizes: dict[int, int]) -> list[tuple[Key, int]]:
         """Return random keys that have not expired, each with the time when it will."""
@@ -103,14 +101,14 @@ class Victims:
         return found[:wanted] or self.soonest(wanted)
 
     def _expiring_from(self, when_ms: int, place: bytes) -> Iterator[Key]:
-        txn = self._keyspace.settle()
-        spaces = {space.number: database for database, space in self._keyspace.stored.spaces().items()}
+        txn, part = self._keyspace.settle(), self._keyspace.stored
+        spaces = {space.number: database for database, space in part.spaces().items()}
         passed = 0
         for _, found in key_records.expiring_from(txn, when_ms, place):
             database = spaces.get(key_records.space_of(found))
             stored = key_records.get(txn, found) if database is not None else None
             if database is not None and stored is not None:
-                yield database, stored.name
+                yield database, part.found(database, found, stored).name  # so that whoever removes it has it
                 continue
             passed += 1
             if passed > _MOST_GARBAGE:

@@ -15,6 +15,7 @@ share that transaction (journal/shared_commit.py).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -38,6 +39,8 @@ _DATABASE: Final = Struct(">H")
 _SPACE: Final = Struct(">I")
 _SPACE_RECORD: Final = Struct(">IQQ")
 _HEAD: Final = key_bytes.KEY_HEAD
+_EXPIRES_AND_LENGTH: Final = Struct(">xxQ8xI")
+"""Of that head."""
 pack: Final = key_bytes.key_record
 """Returns the record of a key: its type, its flags, when it expires, its last transaction, its name and body."""
 _EXPIRY: Final = Struct(">Q")
@@ -166,13 +169,12 @@ def run(txn: Txn, space: int, digest: bytes, count: int, now_ms: int) -> list[tu
     found: list[tuple[bytes, int]] = []
     cursor = txn.cursor()
     if cursor.set_range(of_space + digest):
-        for key in cursor.iternext(values=False):
-            if count <= 0 or not key.startswith(of_space):
+        for key, value in islice(cursor.iternext(), count):
+            if not key.startswith(of_space):
                 break
-            count -= 1
-            _, expires_ms, name = head(cursor.value())
+            expires_ms, length = _EXPIRES_AND_LENGTH.unpack_from(value)
             if not expires_ms or expires_ms > now_ms:
-                found.append((name, expires_ms))
+                found.append((value[_HEAD.size : _HEAD.size + length], expires_ms))
     return found
 
 
