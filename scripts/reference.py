@@ -1,7 +1,7 @@
 """Writes the generated parts of the documentation from the declarations in the code.
 
-`docs/cli.md` and `docs/reference/commands.md`, `directives.md`, `http-api.md` and `python.md` each hold one generated
-part between markers, and `docs/benchmarks.md` holds the table that `--bench FILE.md` names. `--check` writes nothing
+`docs/cli.md`, `docs/spark.md` and `docs/reference/commands.md`, `directives.md`, `http-api.md` and `python.md` each
+hold one generated part between markers, and `docs/benchmarks.md` holds the table that `--bench FILE.md` names. `--check` writes nothing
 and fails if a page is out of date.
 """
 
@@ -53,6 +53,7 @@ def main() -> int:
     import rlite_pubsub.commands.all  # noqa: F401  fills the command table
     from rlite_pubsub.commands import tables
     from rlite_pubsub.engine.settings import directives
+    from rlite_pubsub.pipeline import text_types
 
     parts = [
         (PAGES / "cli.md", "cli", cli_reference.markdown()),
@@ -60,6 +61,7 @@ def main() -> int:
         (PAGES / "reference/directives.md", "directives", directives.markdown()),
         (PAGES / "reference/http-api.md", "http-api", http_reference.markdown(openapi())),
         (PAGES / "reference/python.md", "python", python_reference.markdown()),
+        (PAGES / "spark.md", "text-types", text_types.page()),
     ]
     if arguments.bench:
         parts.append((PAGES / "benchmarks.md", "bench", arguments.bench.read_text()))

@@ -7,6 +7,17 @@ class OptionRefused(ValueError):
     """An option is unknown, missing, or has no such value. Names the option, never the value of a secret."""
 
 
+class TopicMissing(OptionRefused):
+    """A topic that was named does not exist."""
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(f"there is no topic {topic!r}; allowMissingTopic=true reads it as an empty one")
+        self.topic = topic
+
+    def __reduce__(self) -> tuple[type[TopicMissing], tuple[str]]:
+        return TopicMissing, (self.topic,)
+
+
 class SourceMissing(RuntimeError):
     """Spark does not find the source. The text says what to do."""
 

@@ -46,7 +46,7 @@ _KNOWN = (
     "fields",
     "inferFields",
     "mode",
-    "pushFilters",
+    "allowMissingTopic",
     "ranges",
     "topic",
     "keepIds",
@@ -89,13 +89,18 @@ class SourceOptions:
     """What is no value of its column's type is null, and not an error."""
     ranges: tuple[tuple[bytes, Id, Id], ...] | None = None
     """What read_topic (topic_frame.py) leaves to the source: a topic, above which id, up to and with which."""
-    push_filters: bool = False
-    """See reading/reader.py before you say so."""
+    allow_missing: bool = False
+    """A topic that is named and does not exist has no entries, and is no error."""
     topic: str | None = None
     keep_ids: bool = False
     """The sink's column `id` holds entries' ids, though it does not come from the source."""
     application: str | None = None
     batch: int | None = None
+
+    @property
+    def is_subscribed(self) -> bool:
+        """Return whether topics are named that are to be read."""
+        return bool(self.subscribe) or self.subscribe_pattern is not None
 
     @property
     def folder(self) -> str | None:
@@ -131,7 +136,7 @@ class SourceOptions:
             infer_fields=_flag("inferFields", found.get("inferfields", "false")),
             is_permissive=_mode(found.get("mode", FAIL_FAST)) == PERMISSIVE,
             ranges=_ranges(found["ranges"]) if "ranges" in found else None,
-            push_filters=_flag("pushFilters", found.get("pushfilters", "false")),
+            allow_missing=_flag("allowMissingTopic", found.get("allowmissingtopic", "false")),
             topic=found.get("topic"),
             keep_ids=_flag("keepIds", found.get("keepids", "false")),
             application=found.get("application"),

@@ -39,13 +39,13 @@ _LAUNCHER = "-Xshare:auto -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Of the JVM that only says how the real one is to be started."""
 _SHORT = ("-XX:TieredStopAtLevel=1",)
 _LOG_CONFIGURATION = """\
-rootLogger.level = error
+rootLogger.level = {level}
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = spark: %p %c{1}: %m%n%ex{short}
+appender.stderr.layout.pattern = spark: %p %c{{1}}: %m%n%ex{{short}}
 logger.repl.name = org.apache.spark.repl.Main
 logger.repl.level = error
 """
@@ -53,12 +53,11 @@ _EVERYWHERE = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.streaming.stopTimeout": "60s",
 }
-"""Times are UTC, filters reach the source, a flipped bit in a Parquet file is found, and a topic `02` stays `02`."""
+"""Times are UTC, a flipped bit in a Parquet file is found, and a topic `02` stays `02`."""
 _HERE = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
@@ -80,9 +79,11 @@ def start(
     *,
     is_quiet: bool = True,
     is_short: bool = False,
+    log: str | None = None,
 ) -> SparkSession:
     """The program's session, or a new one. `settings` are Spark's own, and go before ours. `is_short`: it will not live
-    for minutes, so that the JVM need not compile for the long run."""
+    for minutes, so that the JVM need not compile for the long run. `log`: a file to which is appended what the JVM and
+    the workers write to standard error; without one it is `LOG`, or, not `is_quiet`, our own standard error."""
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
@@ -90,11 +91,12 @@ def start(
         return running
     folder = _own_folder()
     builder = SparkSession.builder.appName(application).master(master or f"local[{os.cpu_count() or 1},{_RETRIES}]")
-    for name, value in {**_settings(folder, master, is_short), **(settings or {})}.items():
+    level = "error" if is_quiet and log is None else "info"
+    for name, value in {**_settings(folder, master, is_short, level), **(settings or {})}.items():
         builder = builder.config(name, value)
     with (
         _environment(master),
-        _errors_to(folder / LOG) if is_quiet else contextlib.nullcontext(),
+        _errors_to(folder / LOG if log is None else Path(log)) if is_quiet or log else contextlib.nullcontext(),
         _interrupts_as_they_are(),
     ):
         return builder.getOrCreate()
@@ -121,13 +123,15 @@ def session(
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
     *,
+    is_quiet: bool = True,
     is_short: bool = False,
+    log: str | None = None,
 ) -> Iterator[SparkSession]:
     """One that ends with the block, unless it was there before."""
     from pyspark.sql import SparkSession
 
     was_there = SparkSession.getActiveSession() is not None
-    made = start(application, master, settings, is_short=is_short)
+    made = start(application, master, settings, is_quiet=is_quiet, is_short=is_short, log=log)
     try:
         yield made
     finally:
@@ -135,9 +139,9 @@ def session(
             stop(made)
 
 
-def _settings(folder: Path, master: str | None, is_short: bool) -> dict[str, str]:
+def _settings(folder: Path, master: str | None, is_short: bool, level: str) -> dict[str, str]:
     log = folder / "log4j2.properties"
-    log.write_text(_LOG_CONFIGURATION)
+    log.write_text(_LOG_CONFIGURATION.format(level=level))
     java = [
         "-XX:+UseSerialGC",
         f"-Djava.io.tmpdir={folder}",

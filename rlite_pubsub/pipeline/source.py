@@ -5,6 +5,7 @@ Its columns are in schema.py, its options in options.py.
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
 class RliteDataSource(DataSource):
     """One `load()` or `save()`."""
 
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        """Note how far topics go: that is what a DataFrame holds, whenever and however often Spark plans it. Raises
+        OptionRefused."""
+        from rlite_pubsub.pipeline.catalog import catalog
+        from rlite_pubsub.pipeline.reading.offsets import Extents, extents
+
+        super().__init__(options)
+        known = self._options()
+        self._extents: Extents = extents(catalog(known)) if known.is_subscribed else {}
+
     @classmethod
     def name(cls) -> str:
         return "rlite"
@@ -39,10 +50,9 @@ class RliteDataSource(DataSource):
         return schema_of(options, samples(catalog(options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from rlite_pubsub.pipeline.reading.reader import reader_class
+        from rlite_pubsub.pipeline.reading.reader import TopicReader
 
-        options = self._options().for_reading()
-        return reader_class(options)(options, schema)
+        return TopicReader(self._options().for_reading(), schema, self._extents)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from rlite_pubsub.pipeline.reading.stream_reader import TopicStreamReader

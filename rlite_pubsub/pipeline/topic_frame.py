@@ -12,9 +12,9 @@ from rlite_pubsub.pipeline.catalog import catalog, samples
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.options import SourceOptions
 from rlite_pubsub.pipeline.reading import native
+from rlite_pubsub.pipeline.reading.offsets import extents, windows
 from rlite_pubsub.pipeline.reading.planning import Window
-from rlite_pubsub.pipeline.reading.reader import windows
-from rlite_pubsub.pipeline.schema import check_wanted, schema_of
+from rlite_pubsub.pipeline.schema import schema_of, wanted
 from rlite_pubsub.pipeline.spark.interpreter import source_is_there
 
 if TYPE_CHECKING:
@@ -50,20 +50,24 @@ def read_topic(
         said["subscribe"] = subscribe
     known = SourceOptions.of(said).for_reading()
     found = catalog(known)
-    wanted = _schema(spark, schema) or schema_of(known, samples(found) if known.infer_fields else ())
-    check_wanted(wanted, known)
-    asked = windows(found, known)
+    shape = _schema(spark, schema) or schema_of(known, samples(found) if known.infer_fields else ())
+    columns = wanted(shape, known)
+    asked = windows(found, known, extents(found))
     whole = [one for window in asked for one in native.whole_blocks(found, window)]
     if verify == SHA256:
         whole = native.proved(spark, whole)
-    from rlite_pubsub.pipeline.reading.expressions import RAW, expressions
+    from rlite_pubsub.pipeline.reading.expressions import RAW, made
 
     rest = [one for window in asked for one in native.rest_of(found, window, whole)]
     parts = [_files(spark, RAW, whole)] if whole else []
     if rest or not whole:
         parts.append(_others(spark, said, rest))
     frame = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
-    return frame.select(*expressions(wanted, known))
+    frame, found_columns = made(frame, columns, is_permissive=known.is_permissive)
+    return frame.select(*[
+        column.alias(one.name, metadata=one.metadata or {})
+        for one, column in zip(shape.fields, found_columns, strict=True)
+    ])
 
 
 def _text(value: object) -> str:

@@ -62,19 +62,19 @@ def test_what_was_planned_is_read_while_sealing_goes_on(client: redis.Redis) -> 
     wait_for_blocks(client, "t", 10)  # between plan and read
     found = [
         ms
-        for partition in partitions
-        for span in partition.spans
+        for spans in partitions
+        for span in spans
         for batch in fetching.entries(client, span, complete=True)
         for ms in batch.column("ms").to_pylist()
     ]
     assert found == list(range(1, 3001))
 
 
-def test_a_block_that_is_gone_is_asked_of_the_server(client: redis.Redis) -> None:
+def test_a_block_that_is_gone_is_asked_of_the_server(client: redis.Redis, caplog: pytest.LogCaptureFixture) -> None:
     fill(client, "t", 3000)
     wait_for_blocks(client, "t", 5)
     (partition,) = plan(ServerCatalog(client), [(b"t", (0, 0), (3000, 0))], 1)
-    span = partition.spans[0]
+    span = partition[0]
     assert span.cold is not None
     elsewhere = span.cold._replace(info=replace(span.cold.info, path="t/1/nowhere.parquet"))
     moved = span._replace(cold=elsewhere)
@@ -86,6 +86,9 @@ def test_a_block_that_is_gone_is_asked_of_the_server(client: redis.Redis) -> Non
     client.xtrim("t", minid=f"{one[-1]}-0", approximate=False)
     with pytest.raises(DataLoss, match="are gone"):
         list(fetching.entries(client, moved, complete=True))
+    left = [ms for batch in fetching.entries(client, moved, complete=False) for ms in batch.column("ms").to_pylist()]
+    assert left == one[-1:]
+    assert "topic 't': entries of t from" in caplog.text and "It is skipped: failOnDataLoss is false" in caplog.text
 
 
 def test_a_damaged_block_is_an_error_that_names_it(

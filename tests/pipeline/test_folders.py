@@ -75,7 +75,8 @@ def test_history_is_read_from_a_cold_store_alone(
     assert history(subscribe="t", startingOffsets='{"t": "990-0"}', endingOffsets='{"t": "1000-0"}') == [
         *range(991, 1001)
     ]
-    assert history(subscribe="nothing") == []
+    with pytest.raises(PySparkException, match="there is no topic 'nothing'"):
+        history(subscribe="nothing")
     next((tmp_path / "copy").rglob("*.parquet")).unlink()
     with pytest.raises(PySparkException, match="topic 't': .*this block is not there"):
         history(subscribe="t")

@@ -16,6 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from server_process import Serve, ServerProcess
 
+from rlite_pubsub.pipeline import read_topic
+from rlite_pubsub.pipeline.errors import TopicMissing
 from tests.pipeline.xrange import of_spark, raw, rows
 
 
@@ -86,10 +88,8 @@ def test_the_same_queries_over_the_source_and_over_xrange_agree(
     ]  # fmt: skip
     for text, keeps in queries:
         wanted = sorted((row.topic, row.ms) for row in every if keeps(row))
-        narrowed = load(spark, url, subscribePattern="[ab]", minPartitions=4, pushFilters=True)
-        for one in (frame, narrowed):
-            found = sorted((row.topic, row.ms) for row in one.where(text).select("topic", "ms").collect())
-            assert found == wanted, text
+        found = sorted((row.topic, row.ms) for row in frame.where(text).select("topic", "ms").collect())
+        assert found == wanted, text
     numbers = F.col("value").cast("string").cast("long")
     grouped = frame.groupBy("topic").agg(F.count("*").alias("n"), F.sum(numbers).alias("total")).collect()
     sums = {row.topic: (row.n, row.total) for row in grouped}
@@ -100,27 +100,26 @@ def test_the_same_queries_over_the_source_and_over_xrange_agree(
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "tasks", "count"),
-    [("topic = 'a' and ms between 11 and 20", 10, 10), ("id = '50-0'", 2, 2), ("topic = 'c'", 1, 0)],
-)
-def test_filters_narrow_what_is_read_where_that_is_asked_for(
-    spark: SparkSession, client: redis.Redis, url: str, text: str, tasks: int, count: int
+@pytest.mark.parametrize("is_pushing", ["true", "false"])
+def test_a_frame_has_the_same_entries_however_often_and_however_it_is_used(
+    spark: SparkSession, client: redis.Redis, url: str, is_pushing: str
 ) -> None:
-    fill(client, "a", 100)
-    fill(client, "b", 100)
-    frame = load(spark, url, subscribe="a,b", minPartitions=50, pushFilters=True).where(text)
-    assert frame.rdd.getNumPartitions() == tasks
-    assert frame.count() == count
-
-
-def test_one_frame_with_different_filters_has_the_rows_of_both(
-    spark: SparkSession, client: redis.Redis, url: str
-) -> None:
-    fill(client, "t", 1000)
-    frame = load(spark, url, subscribe="t")
-    assert frame.where("ms <= 10").union(frame.where("ms > 995")).count() == 15
-    assert frame.count() == 1000
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", is_pushing)
+    try:
+        fill(client, "t", 1000)
+        frame = load(spark, url, subscribe="t")
+        assert frame.where("ms <= 10").union(frame.where("ms > 995")).count() == 15
+        fill(client, "t", 10, first=1001)
+        assert frame.where("ms >= 0").count() == frame.count() == frame.where("seq = 0").count() == 1000
+        client.xtrim("t", minid="11-0", approximate=False)
+        for one in (frame, frame.where("ms > 0")):
+            with pytest.raises(PySparkException, match="topic 't': entries .* up to 10-0|it was trimmed up to 10-0"):
+                one.collect()
+        client.delete("t")
+        with pytest.raises(PySparkException, match="topic 't': .*deleted"):
+            frame.where("ms > 500").collect()
+    finally:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
 
 
 @pytest.mark.parametrize(("text", "found"), [("ms < 100", [1, 2]), ("ms < 0", [2]), ("ms >= 5", [1])])
@@ -129,18 +128,7 @@ def test_filters_are_right_beside_ids_whose_columns_are_negative(
 ) -> None:
     client.xadd("t", {"value": "1"}, id="5-0")
     client.xadd("t", {"value": "2"}, id=f"{2**63 + 7}-0")
-    assert values(load(spark, url, subscribe="t", pushFilters=True).where(text)) == found
-
-
-def test_nothing_is_pushed_where_spark_does_not_push(spark: SparkSession, client: redis.Redis, url: str) -> None:
-    fill(client, "t", 100)
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
-    try:
-        frame = load(spark, url, subscribe="t", minPartitions=10, pushFilters=True)
-        assert values(frame.where("ms > 97")) == [98, 99, 100]
-        assert frame.where("ms > 97").rdd.getNumPartitions() == 10
-    finally:
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    assert values(load(spark, url, subscribe="t").where(text)) == found
 
 
 @pytest.mark.parametrize("tasks", [1, 3, 7, 50])
@@ -184,8 +172,17 @@ def test_a_read_goes_on_behind_one_offset_up_to_and_with_the_other(
     assert values(load(spark, url, subscribe="t", **options)) == list(range(first, last + 1))
 
 
-def test_a_topic_that_is_not_there_yet_has_no_rows(spark: SparkSession, url: str) -> None:
-    assert load(spark, url, subscribe="nothing").collect() == []
+def test_a_topic_that_is_not_there_is_an_error_that_names_it_unless_it_may_be_missing(
+    spark: SparkSession, client: redis.Redis, url: str
+) -> None:
+    fill(client, "t", 3)
+    for options in ({}, {"startingTimestamp": "24h"}, {"endingOffsets": '{"nothing": "9-0"}'}):
+        with pytest.raises(PySparkException, match="there is no topic 'nothing'; allowMissingTopic=true"):
+            load(spark, url, subscribe="t,nothing", **options).collect()
+    with pytest.raises(TopicMissing, match="there is no topic 'nothing'"):
+        read_topic(spark, "t,nothing", url=url)
+    assert values(load(spark, url, subscribe="t,nothing", allowMissingTopic=True)) == [1, 2, 3]
+    assert read_topic(spark, "nothing", url=url, allowMissingTopic=True).collect() == []
     assert load(spark, url, subscribePattern="none.*").collect() == []
 
 

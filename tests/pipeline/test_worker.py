@@ -10,7 +10,7 @@ import redis
 
 from rlite_pubsub.pipeline.catalog import ServerCatalog
 from rlite_pubsub.pipeline.options import SourceOptions
-from rlite_pubsub.pipeline.reading.fetching import read
+from rlite_pubsub.pipeline.reading.partition import partitions_of, read
 from rlite_pubsub.pipeline.reading.planning import plan
 from rlite_pubsub.pipeline.schema import schema_of
 from rlite_pubsub.pipeline.spark import worker
@@ -28,7 +28,7 @@ def fresh_worker() -> Iterator[None]:
 @pytest.mark.usefixtures("fresh_worker")
 def test_what_is_imported_is_not_looked_at_after_each_task(client: redis.Redis, url: str) -> None:
     client.xadd("t", {"value": "v"})
-    (partition,) = plan(ServerCatalog(client), [(b"t", (0, 0), (2**64 - 1, 0))], 1)
+    (partition,) = partitions_of(plan(ServerCatalog(client), [(b"t", (0, 0), (2**64 - 1, 0))], 1))
     options, schema = SourceOptions.of({"url": url, "subscribe": "t"}), schema_of(SourceOptions())
     assert sum(batch.num_rows for batch in read(options, schema, partition)) == 1
     assert gc.get_freeze_count() > 0

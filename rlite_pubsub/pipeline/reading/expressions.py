@@ -6,39 +6,41 @@ call to the JVM each; no backslash is in them, for what it means there is a sett
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from pyspark.sql import Column
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DataType, StringType
 
+from rlite_pubsub.pipeline import text_types
+from rlite_pubsub.pipeline.columns import KINDS, Column, Made
 from rlite_pubsub.pipeline.reading.rows import LAST_MS
-from rlite_pubsub.pipeline.schema import COLUMNS, OF_TEXT, Made, origin_of
+from rlite_pubsub.pipeline.text_types import literal
 from rlite_pubsub.storage.topics import uuid6
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructField, StructType
-
-    from rlite_pubsub.pipeline.options import SourceOptions
 
 RAW = "topic string, ms bigint, seq bigint, fields array<struct<name: binary, value: binary>>"
 _LOOKED_AT = 4
 """Fields that are looked at one by one, which is quick; the others by a function of higher order."""
 
 
-def expressions(schema: StructType, options: SourceOptions) -> list[Column]:
-    """Return an expression for each column, with its name and metadata."""
-    return [
-        F.expr(_expression(one, options)).alias(one.name, metadata=one.metadata or {}) for one in schema.fields
+def made(frame: DataFrame, columns: Sequence[Column], *, is_permissive: bool) -> tuple[DataFrame, list[Expression]]:
+    """Return a frame that has what the columns are made of, and an expression of it for each column, in order.
+
+    Fields' bytes are columns of a frame of their own: what makes a value of them looks at them more than once."""
+    texts = {f"_text{place}": _bytes(one) for place, one in enumerate(columns) if one.is_text}
+    return frame.select("*", *(F.expr(found).alias(name) for name, found in texts.items())), [
+        F.expr(_expression(one, f"_text{place}", is_permissive)) for place, one in enumerate(columns)
     ]
 
 
-def _expression(column: StructField, options: SourceOptions) -> str:
-    origin = origin_of(column, options)
-    if isinstance(origin, Made) and origin not in OF_TEXT:
-        return f"cast({_MADE[origin]} as {COLUMNS[origin].simpleString()})"
-    made = _MADE[origin] if isinstance(origin, Made) else field(origin)
-    return _typed(made, column.name, column.dataType, is_permissive=options.is_permissive)
+def _bytes(column: Column) -> str:
+    return _MADE[column.origin] if isinstance(column.origin, Made) else field(column.origin)
+
+
+def _expression(column: Column, text: str, is_permissive: bool) -> str:
+    if isinstance(column.origin, Made) and not column.is_text:
+        return f"cast({_MADE[column.origin]} as {KINDS[column.origin]})"
+    return _typed(text, column.name, column.kind, is_permissive)
 
 
 def field(name: bytes) -> str:
@@ -53,28 +55,22 @@ def field(name: bytes) -> str:
     return f"case {cases} else {others} end"
 
 
-def _typed(value: str, name: str, wanted: DataType, *, is_permissive: bool) -> str:
-    """Return a field's bytes as a column's type (typing_text.py)."""
-    if isinstance(wanted, BinaryType):
+def _typed(value: str, name: str, kind: str, is_permissive: bool) -> str:
+    """Return a field's bytes as a column's type (text_types.py)."""
+    if kind == "binary":
         return value
     text = f"cast({value} as string)"
-    made = text if isinstance(wanted, StringType) else f"try_cast({text} as {wanted.simpleString()})"
-    made = f"case when is_valid_utf8({text}) then {made} end"
+    found = text_types.expression(text, kind)
     if is_permissive:
-        return made
-    about = _text(f"column {name!r}: "), _text(f" is no {wanted.simpleString()}; mode PERMISSIVE makes it null")
-    quote = _text("'")
+        return found
+    about = literal(f": column {name!r}: "), literal(f" is no {kind}; mode PERMISSIVE makes it null")
+    quote = literal("'")
     told = (
-        f"concat({_text('topic ')}, {quote}, topic, {quote}, {_text(': entry ')}, {_ID}, {_text(': ')}, {about[0]}, "
+        f"concat({literal('topic ')}, {quote}, topic, {quote}, {literal(': entry ')}, {_ID}, {about[0]}, "
         f"{quote}, {text}, {quote}, {about[1]})"
     )
-    refused = f"case when {value} is not null then cast(raise_error({told}) as {wanted.simpleString()}) end"
-    return f"coalesce({made}, {refused})"
-
-
-def _text(words: str) -> str:
-    """Return a literal, whatever is in it."""
-    return f"cast(X'{words.encode().hex()}' as string)"
+    refused = f"case when {value} is not null then cast(raise_error({told}) as {kind}) end"
+    return f"coalesce({found}, {refused})"
 
 
 def _unsigned(half: str) -> str:

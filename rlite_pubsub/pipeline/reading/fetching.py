@@ -1,4 +1,4 @@
-"""The work of a task: it reads the entries of its spans, from a block, the server or the store, as rows (rows.py).
+"""The entries of a span, from a block, the server or the store, as columns (cold/columns.py).
 
 A block that is not there any more was compacted, or dropped, after it was planned: what is missing comes from the
 server then, which has it in another block, or says that it is lost. Without a server it is lost. A block that is
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,36 +21,18 @@ from rlite_pubsub.cold.columns import as_signed
 from rlite_pubsub.cold.errors import BlockMissing
 from rlite_pubsub.cold.origin import text_of
 from rlite_pubsub.cold.plain_entries import batch_of
-from rlite_pubsub.pipeline.connection import connect, retry
+from rlite_pubsub.pipeline.connection import retry
 from rlite_pubsub.pipeline.errors import DataLoss
-from rlite_pubsub.pipeline.options import SourceOptions
-from rlite_pubsub.pipeline.reading.partition import ColdPiece, EntrySpan, TopicPartition
-from rlite_pubsub.pipeline.reading.rows import FetchedRows
-from rlite_pubsub.pipeline.spark.worker import settle
+from rlite_pubsub.pipeline.reading.offsets import skipped
+from rlite_pubsub.pipeline.reading.spans import ColdPiece, EntrySpan
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.chunks import Chunk
 from rlite_pubsub.storage.topics.entry_ids import Id
 
-if TYPE_CHECKING:
-    from pyspark.sql.datasource import InputPartition
-    from pyspark.sql.types import StructType
-
 ENTRIES_AT_ONCE = 20_000
 BYTES_AT_ONCE = 4 << 20
 _PAUSE_S = 0.1
-
-
-def read(options: SourceOptions, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """All rows of a partition, batch by batch. Raises DataLoss, and what cold/block.py raises."""
-    settle()
-    if not isinstance(partition, TopicPartition):
-        return  # there is nothing to read, and Spark has made one of its own
-    rows = FetchedRows(schema, options)
-    client = None if options.url is None else connect(options)
-    for span in partition.spans:
-        for batch in entries(client, span, complete=options.fail_on_data_loss):
-            if batch.num_rows:
-                yield rows.of(batch)
+_NO_TOPIC = "no such key"
 
 
 def entries(client: redis.Redis | None, span: EntrySpan, *, complete: bool) -> Iterator[pa.RecordBatch]:
@@ -63,8 +45,10 @@ def entries(client: redis.Redis | None, span: EntrySpan, *, complete: bool) -> I
                 after = reached
         except BlockMissing as failure:
             if client is None:
+                what = f"{failure.path}: {failure.reason}"
                 if complete:
-                    raise DataLoss(text_of(span.topic), f"{failure.path}: {failure.reason}") from failure
+                    raise DataLoss(text_of(span.topic), what) from failure
+                skipped(text_of(span.topic), what)
                 return
         else:
             return
@@ -136,6 +120,7 @@ def _pieces(client: redis.Redis, span: EntrySpan, complete: bool) -> Iterator[li
     connection: Any = None
     failures = 0
     is_asked = False
+    is_strict = True
     pool = client.connection_pool
     try:
         while True:
@@ -143,7 +128,7 @@ def _pieces(client: redis.Redis, span: EntrySpan, complete: bool) -> Iterator[li
                 if connection is None:
                     connection = pool.get_connection()
                 if not is_asked:
-                    _ask(connection, span, after, complete)
+                    _ask(connection, span, after, is_strict)
                     is_asked = True
                 values = connection.read_response()
                 is_asked = False
@@ -158,7 +143,14 @@ def _pieces(client: redis.Redis, span: EntrySpan, complete: bool) -> Iterator[li
                 continue
             except redis.ResponseError as refusal:
                 is_asked = False
-                raise _meant(refusal, span) from refusal
+                meant = _meant(refusal, span)
+                if not complete and is_strict and isinstance(meant, DataLoss):
+                    skipped(meant.topic, meant.what)
+                    if str(refusal) == _NO_TOPIC:
+                        return
+                    is_strict = False
+                    continue
+                raise meant from refusal
             failures = 0
             if not values:
                 return
@@ -166,7 +158,7 @@ def _pieces(client: redis.Redis, span: EntrySpan, complete: bool) -> Iterator[li
             is_over = after >= span.upto
             if not is_over:
                 with contextlib.suppress(redis.ConnectionError, redis.TimeoutError):  # it is asked again, then
-                    _ask(connection, span, after, complete)
+                    _ask(connection, span, after, is_strict)
                     is_asked = True
             yield values
             if is_over:
@@ -191,7 +183,7 @@ def _meant(refusal: redis.ResponseError, span: EntrySpan) -> Exception:
     text = str(refusal)
     if text.startswith("DATALOSS"):
         return DataLoss(text_of(span.topic), text.removeprefix("DATALOSS "))
-    if text == "no such key":
+    if text == _NO_TOPIC:
         low, high = (entry_ids.text(edge).decode() for edge in (span.after, span.upto))
         return DataLoss(text_of(span.topic), f"it was deleted: entries after {low}, up to {high}, are gone")
     return refusal

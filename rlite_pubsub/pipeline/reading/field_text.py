@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,47 +21,43 @@ _ESCAPES = str.maketrans({
     "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\",
 })  # fmt: skip
 """As Jackson has them, which is what Spark uses."""
-_PLAIN = r'^[^\x00-\x1f"\\]*$'
-"""What stands in JSON as it is."""
+_CONTROL = r"[\x00-\x1f]"
 
 
 def json_of(fields: pa.ListArray, without: bytes | None = None) -> pa.BinaryArray:
     """Each entry's fields as a JSON object. `without`: a name that is left out."""
     flat = fields.flatten()
     names, values = flat.field(0), flat.field(1)
-    parents = pc.list_parent_indices(fields)
+    edges = pc.subtract(fields.offsets, fields.offsets[0])
     if without is not None:
         is_kept = pc.not_equal(names, pa.scalar(without, pa.binary()))
-        names, values, parents = names.filter(is_kept), values.filter(is_kept), parents.filter(is_kept)
+        names, values = names.filter(is_kept), values.filter(is_kept)
+        before = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(is_kept.cast(pa.int32()))])
+        edges = before.take(edges)
     pairs = _joined(_quoted(names, name_text), b": ", _quoted(values, value_text))
-    lists = pa.ListArray.from_arrays(_offsets(fields, parents), pairs)
+    lists = pa.ListArray.from_arrays(edges, pairs)
     return _joined(b"{", pc.binary_join(lists, pa.scalar(b", ", pa.binary())), b"}")
 
 
-def _offsets(fields: pa.ListArray, parents: pa.Array) -> pa.Int32Array:
-    """Return where each entry's pairs begin, among those that are left."""
-    counts = pc.value_counts(parents)
-    rows = pc.index_in(pa.array(range(len(fields)), parents.type), counts.field("values"))
-    lengths = pc.fill_null(counts.field("counts").take(rows), 0)
-    return pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)]).cast(pa.int32())
+def _quoted(texts: pa.BinaryArray, spell: Callable[[bytes], bytes]) -> pa.BinaryArray:
+    """Return texts as JSON: all at once, or, if they are not text or have control characters, each distinct one by
+    itself."""
+    if not _is_readable(texts):
+        encoded = texts.dictionary_encode()
+        spelled = pa.array([spell(one.as_py()) for one in encoded.dictionary], pa.binary())
+        return spelled.take(encoded.indices)
+    for mark in ("\\", '"'):
+        if pc.any(pc.match_substring(texts, mark)).as_py():
+            texts = pc.replace_substring(texts, mark, f"\\{mark}")
+    return _joined(b'"', texts, b'"')
 
 
-def _quoted(texts: pa.BinaryArray, spell: object) -> pa.BinaryArray:
-    """Return texts as JSON: all at once if nothing has to be escaped, else each distinct one by itself."""
-    if _are_plain(texts):
-        return _joined(b'"', texts, b'"')
-    encoded = texts.dictionary_encode()
-    assert callable(spell)
-    spelled = pa.array([spell(one.as_py()) for one in encoded.dictionary], pa.binary())
-    return spelled.take(encoded.indices)
-
-
-def _are_plain(texts: pa.BinaryArray) -> bool:
+def _is_readable(texts: pa.BinaryArray) -> bool:
     try:
-        text = texts.cast(pa.string())
+        texts.cast(pa.string())
     except pa.ArrowInvalid:
         return False
-    return pc.all(pc.match_substring_regex(text, _PLAIN)).as_py() is not False
+    return not pc.any(pc.match_substring_regex(texts, _CONTROL)).as_py()
 
 
 def name_text(name: bytes) -> bytes:

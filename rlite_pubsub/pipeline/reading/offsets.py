@@ -6,13 +6,24 @@ take: a read goes on behind the one, and up to and with the other.
 
 from __future__ import annotations
 
-from rlite_pubsub.pipeline.errors import DataLoss
+import logging
+from typing import TYPE_CHECKING
+
+from rlite_pubsub.cold.origin import text_of
+from rlite_pubsub.pipeline.errors import DataLoss, TopicMissing
 from rlite_pubsub.pipeline.options import EARLIEST, LATEST, Bound, SourceOptions, id_of
-from rlite_pubsub.pipeline.topics import TopicExtent
+from rlite_pubsub.pipeline.topics import NOTHING, TopicExtent
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
+if TYPE_CHECKING:
+    from rlite_pubsub.pipeline.catalog import Catalog
+    from rlite_pubsub.pipeline.reading.planning import Window
+
 Offsets = dict[str, str]
+Extents = dict[str, tuple[bytes, TopicExtent | None]]
+"""Of the topics that are read, at one moment: text -> its name, and how far it goes."""
+_LOG = logging.getLogger("rlite_pubsub.pipeline")
 
 
 def text(entry_id: Id) -> str:
@@ -50,17 +61,66 @@ def _said(bound: Bound | None, topic: str) -> str | None:
 
 def kept(options: SourceOptions, topic: str, done: Id, there: TopicExtent | None) -> Id:
     """Return where it really goes on after an id. Raises DataLoss if entries after it are gone, unless that is
-    allowed."""
+    allowed: then the log says which."""
     if there is None:
-        if done > entry_ids.MIN and options.fail_on_data_loss:
-            raise DataLoss(topic, f"there is no such topic any more, and {text(done)} of it was done")
-        return entry_ids.MIN
-    if there.last < done:
-        if options.fail_on_data_loss:
-            raise DataLoss(topic, f"it ends at {text(there.last)}, but {text(done)} is done: it was made again")
-        return there.trimmed
-    if there.trimmed > done:
-        if options.fail_on_data_loss:
-            raise DataLoss(topic, f"entries after {text(done)}, up to {text(there.trimmed)}, were trimmed away")
-        return there.trimmed
-    return done
+        lost = f"there is no such topic any more, and {text(done)} of it was done" if done > entry_ids.MIN else ""
+    elif there.last < done:
+        lost = f"it ends at {text(there.last)}, but {text(done)} is done: it was made again"
+    elif there.trimmed > done:
+        lost = f"entries after {text(done)}, up to {text(there.trimmed)}, were trimmed away"
+    else:
+        return done
+    if lost:
+        lose(options, topic, lost)
+    return (there or NOTHING).trimmed
+
+
+def lose(options: SourceOptions, topic: str, what: str) -> None:
+    """Raise DataLoss, unless that is allowed: then the log says what was skipped."""
+    if options.fail_on_data_loss:
+        raise DataLoss(topic, what)
+    skipped(topic, what)
+
+
+def skipped(topic: str, what: str) -> None:
+    """Say what is not read though it was to be."""
+    _LOG.warning("topic %r: %s. It is skipped: failOnDataLoss is false", topic, what)
+
+
+# -- the windows of a batch
+
+
+def extents(found: Catalog) -> Extents:
+    """Return how far topics go now."""
+    return {topic: (name, found.extent(name)) for topic, name in sorted(found.names().items())}
+
+
+def windows(found: Catalog, options: SourceOptions, then: Extents) -> list[Window]:
+    """Return the ids between which a batch reads each topic, of what there was `then`. Raises DataLoss where that is
+    gone, and TopicMissing."""
+    if options.ranges is not None:
+        asked = list(options.ranges)
+    else:
+        asked = []
+        for topic, (name, there) in then.items():
+            extent = known(options, topic, there)
+            asked.append((name, starting(options, topic, extent), min(ending(options, topic, extent), extent.last)))
+    return [
+        (name, kept(options, text_of(name), after, _now(found, options, name, upto)) if after < upto else after, upto)
+        for name, after, upto in asked
+    ]
+
+
+def known(options: SourceOptions, topic: str, there: TopicExtent | None) -> TopicExtent:
+    """Return the extent of a topic. Raises TopicMissing if it has none, and need not be missing."""
+    if there is None and not options.allow_missing:
+        raise TopicMissing(topic)
+    return there or NOTHING
+
+
+def _now(found: Catalog, options: SourceOptions, name: bytes, upto: Id) -> TopicExtent | None:
+    """Return how far a topic goes that was there when the read was planned."""
+    now = found.extent(name)
+    if now is None or now.last < upto:
+        lose(options, text_of(name), f"entries up to {text(upto)} were to be read, and it was deleted")
+    return now

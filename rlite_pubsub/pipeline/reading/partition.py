@@ -1,42 +1,30 @@
-"""The part that one task reads: ranges of topics, one after the other."""
+"""The part that one task of Spark's reads: ranges of topics, one after the other."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
-from rlite_pubsub.cold.place import Place
-from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
+from rlite_pubsub.pipeline.connection import connect
+from rlite_pubsub.pipeline.options import SourceOptions
+from rlite_pubsub.pipeline.reading.fetching import entries
+from rlite_pubsub.pipeline.reading.rows import FetchedRows
+from rlite_pubsub.pipeline.reading.spans import EntrySpan
+from rlite_pubsub.pipeline.schema import wanted
+from rlite_pubsub.pipeline.spark.worker import settle
 from rlite_pubsub.storage.topics import entry_ids
-from rlite_pubsub.storage.topics.entry_ids import Id
 
-
-class ColdPiece(NamedTuple):
-    """A block, as the server told of it."""
-
-    place: Place
-    info: BlockInfo
-    deleted: tuple[Id, ...]
-    """Of its entries, those that are gone."""
-
-
-class EntrySpan(NamedTuple):
-    """Entries of one topic with ids above `after`, up to and with `upto`."""
-
-    topic: bytes
-    after: Id
-    upto: Id
-    entries: int
-    """How many there were when it was planned."""
-    cold: ColdPiece | None = None
-    """Where they are, if not on the server."""
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
 
 
 class TopicPartition(InputPartition):
     """Spans, in order."""
 
-    def __init__(self, spans: tuple[EntrySpan, ...]) -> None:
+    def __init__(self, spans: Sequence[EntrySpan]) -> None:
         super().__init__(spans)
         self.spans = spans
 
@@ -46,3 +34,25 @@ class TopicPartition(InputPartition):
             for span in self.spans
         ]
         return f"TopicPartition({', '.join(told)})"
+
+
+def partitions_of(shares: Iterable[Sequence[EntrySpan]]) -> list[TopicPartition]:
+    """Return one for each share of a plan."""
+    return [TopicPartition(tuple(spans)) for spans in shares]
+
+
+def read(options: SourceOptions, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """All rows of a partition, batch by batch. Raises DataLoss, ValueRefused, and what cold/block.py raises."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    settle()
+    if not isinstance(partition, TopicPartition):
+        return  # there is nothing to read, and Spark has made one of its own
+    rows = FetchedRows(
+        wanted(schema, options), to_arrow_schema(schema, timezone="UTC"), is_permissive=options.is_permissive
+    )
+    client = None if options.url is None else connect(options)
+    for span in partition.spans:
+        for batch in entries(client, span, complete=options.fail_on_data_loss):
+            if batch.num_rows:
+                yield rows.of(batch)

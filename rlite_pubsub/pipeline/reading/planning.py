@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlite_pubsub.cold import block
 from rlite_pubsub.pipeline.cold_topic import ColdTopic
-from rlite_pubsub.pipeline.reading.partition import ColdPiece, EntrySpan, TopicPartition
+from rlite_pubsub.pipeline.reading.spans import ColdPiece, EntrySpan
 from rlite_pubsub.pipeline.topics import Marks
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
@@ -89,8 +89,8 @@ def _of_block(
             return
 
 
-def plan(catalog: Catalog, windows: Iterable[Window], min_partitions: int | None) -> list[TopicPartition]:
-    """Partitions that hold these windows, and nothing else."""
+def plan(catalog: Catalog, windows: Iterable[Window], min_partitions: int | None) -> list[list[EntrySpan]]:
+    """The shares of tasks, which hold these windows, and nothing else."""
     cold = [ColdPlan(catalog, window) for window in windows if window[1] < window[2]]
     hot = [catalog.marks(*one.hot, _FINE_STEP) if one.hot[1] < one.hot[2] else None for one in cold]
     total = sum(one.entries for one in cold) + sum(told.entries for told in hot if told is not None)
@@ -123,23 +123,24 @@ def _hot_spans(catalog: Catalog, window: Window, told: Marks, per_task: int) -> 
         left -= told.step
 
 
-def _shared_out(spans: list[EntrySpan], per_task: int) -> list[TopicPartition]:
+def _shared_out(spans: list[EntrySpan], per_task: int) -> list[list[EntrySpan]]:
     """Join neighbours, up to a task's share."""
-    partitions: list[TopicPartition] = []
-    taken: list[EntrySpan] = []
+    shares: list[list[EntrySpan]] = []
     entries = 0
     for span in spans:
-        if taken and entries + span.entries > per_task:
-            partitions.append(TopicPartition(tuple(taken)))
-            taken, entries = [], 0
-        is_hot = span.cold is None and taken and taken[-1].cold is None
-        if is_hot and taken[-1].topic == span.topic and taken[-1].upto == span.after:
+        if not shares or entries + span.entries > per_task:
+            shares.append([])
+            entries = 0
+        taken = shares[-1]
+        entries += span.entries
+        if taken and _is_next(taken[-1], span):
             before = taken.pop()
-            span_of_both = EntrySpan(span.topic, before.after, span.upto, before.entries + span.entries)
-            taken.append(span_of_both)
+            taken.append(before._replace(upto=span.upto, entries=before.entries + span.entries))
         else:
             taken.append(span)
-        entries += span.entries
-    if taken:
-        partitions.append(TopicPartition(tuple(taken)))
-    return partitions
+    return shares
+
+
+def _is_next(one: EntrySpan, other: EntrySpan) -> bool:
+    """Return whether the server has both in one piece."""
+    return one.cold is None and other.cold is None and (one.topic, one.upto) == (other.topic, other.after)

@@ -1,27 +1,21 @@
 """Entries as columns (cold/columns.py) become rows of the source: the same entries, in the same order. Arrow does it.
 
-Which column has what is in schema.py.
+Which column has what is in columns.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rlite_pubsub.pipeline import text_types
+from rlite_pubsub.pipeline.columns import Column, Made
 from rlite_pubsub.pipeline.errors import ValueRefused
 from rlite_pubsub.pipeline.reading.field_text import is_text, json_of, value_text
-from rlite_pubsub.pipeline.reading.typing_text import first_bad, typed
-from rlite_pubsub.pipeline.schema import Made, origin_of
 from rlite_pubsub.storage.topics import uuid6
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
-    from rlite_pubsub.pipeline.options import SourceOptions
 
 Maker = Callable[[pa.RecordBatch], pa.Array]
 
@@ -30,51 +24,35 @@ LAST_MS = 253_370_764_799_999
 """The end of the year 9998: Python has no datetime behind 9999, wherever its zone, and so no row could be collected."""
 
 
-class _Column(NamedTuple):
-    make: Maker
-    field: pa.Field
-    is_text: bool
-    """What is made is a field's bytes, and has to become the column's type."""
-
-
 class FetchedRows:
-    """Makes the columns that are wanted, in their order."""
+    """Makes the columns that are wanted, in their order. `schema`: the same columns, as Arrow has them."""
 
-    def __init__(self, schema: StructType, options: SourceOptions) -> None:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        self._schema = to_arrow_schema(schema, timezone="UTC")
-        self._is_permissive = options.is_permissive
-        self._columns = []
-        for wanted, field in zip(schema.fields, self._schema, strict=True):
-            origin = origin_of(wanted, options)
-            make = _MAKERS[origin] if isinstance(origin, Made) else partial(_field, origin)
-            is_text = not isinstance(origin, Made) or origin in _OF_BYTES
-            self._columns.append(_Column(make, field, is_text))
+    def __init__(self, columns: Sequence[Column], schema: pa.Schema, *, is_permissive: bool) -> None:
+        self._schema = schema
+        self._is_permissive = is_permissive
+        self._columns = [(one, _maker(one)) for one in columns]
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Raises ValueRefused."""
-        made = [self._made(one, batch) for one in self._columns]
+        made = [
+            self._made(one, make(batch), batch).cast(field.type)
+            for (one, make), field in zip(self._columns, self._schema, strict=True)
+        ]
         return pa.RecordBatch.from_arrays(made, schema=self._schema)
 
-    def _made(self, column: _Column, batch: pa.RecordBatch) -> pa.Array:
-        found = column.make(batch)
-        wanted = column.field.type
-        if found.type == wanted:
-            return found
+    def _made(self, column: Column, found: pa.Array, batch: pa.RecordBatch) -> pa.Array:
         if not column.is_text:
-            return found.cast(wanted)
-        try:
-            return typed(found, wanted, is_permissive=self._is_permissive)
-        except pa.ArrowInvalid:
-            row = first_bad(found, wanted)
-            raise ValueRefused(
-                batch.column("topic")[row].as_py(),
-                _ids(batch.slice(row, 1))[0].as_py(),
-                column.field.name,
-                found[row].as_py(),
-                str(wanted),
-            ) from None
+            return found
+        made = text_types.typed(found, column.kind)
+        row = None if self._is_permissive else text_types.first_bad(found, made)
+        if row is None:
+            return made
+        entry = _ids(batch.slice(row, 1))[0].as_py()
+        raise ValueRefused(batch.column("topic")[row].as_py(), entry, column.name, found[row].as_py(), column.kind)
+
+
+def _maker(column: Column) -> Maker:
+    return _MAKERS[column.origin] if isinstance(column.origin, Made) else partial(_field, column.origin)
 
 
 def _ids(batch: pa.RecordBatch) -> pa.Array:
@@ -150,4 +128,3 @@ _MAKERS: dict[Made, Maker] = {
     Made.BODY: _bodies,
     Made.HEADERS: lambda batch: batch.column("fields"),
 }
-_OF_BYTES = frozenset((Made.KEY, Made.VALUE, Made.BODY))

@@ -14,10 +14,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from rlite_pubsub.pipeline.catalog import Catalog, catalog
 from rlite_pubsub.pipeline.options import LATEST, SourceOptions, id_of
-from rlite_pubsub.pipeline.reading.fetching import read
-from rlite_pubsub.pipeline.reading.offsets import Offsets, kept, starting, text
+from rlite_pubsub.pipeline.reading.offsets import Offsets, kept, known, starting, text
+from rlite_pubsub.pipeline.reading.partition import TopicPartition, partitions_of, read
 from rlite_pubsub.pipeline.reading.planning import Window, plan
-from rlite_pubsub.pipeline.schema import check_wanted
+from rlite_pubsub.pipeline.schema import wanted
 from rlite_pubsub.pipeline.topics import NOTHING, TopicExtent
 from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from rlite_pubsub.pipeline.reading.partition import TopicPartition
 
 
 def share(waiting: Mapping[str, int], most: int) -> dict[str, int]:
@@ -47,7 +46,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the topics of one streaming query, in its driver."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        check_wanted(schema, options)
+        wanted(schema, options)
         self._options = options
         self._schema = schema
         self._target: dict[str, Id] | None = None  # Trigger.AvailableNow: no further
@@ -55,8 +54,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> Offsets:
         offsets = {}
         for topic, name in self._topics().items():
-            there = self._extent(name)
-            offsets[topic] = text(starting(self._options, topic, there or NOTHING, LATEST))
+            there = known(self._options, topic, self._extent(name))
+            offsets[topic] = text(starting(self._options, topic, there, LATEST))
         return offsets
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -83,7 +82,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             there = self._extent(name)
             after = self._after(start, topic, there)
             windows.append((name, after, id_of(upto)))
-        return plan(self._catalog(), windows, self._options.min_partitions)
+        return partitions_of(plan(self._catalog(), windows, self._options.min_partitions))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read(self._options, self._schema, partition)

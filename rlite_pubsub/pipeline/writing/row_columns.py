@@ -32,9 +32,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from rlite_pubsub.pipeline.columns import Made
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.options import SourceOptions
-from rlite_pubsub.pipeline.schema import FIELD, MADE, Made
+from rlite_pubsub.pipeline.schema import FIELD, MADE
 
 _OF_THE_ID = frozenset((Made.MS, Made.SEQ, Made.TIMESTAMP, Made.UUID))
 _ATOMS = (BinaryType, BooleanType, DateType, NullType, NumericType, StringType, TimestampNTZType, TimestampType)
