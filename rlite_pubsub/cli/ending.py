@@ -1,4 +1,4 @@
-"""The end of a command: 0 if all went well, 1 with one line if not, 130 after Ctrl-C.
+"""The end of a command: 0 if all went well, 1 (jobs have others) with one line if not, 130 after Ctrl-C.
 
 The line names the folder or the URL that the command was about. A reader of the output that goes away (`| head`) ends
 it silently, and is no failure.
@@ -16,6 +16,11 @@ from rlite_pubsub.cli.terminal import close_door, harmless
 
 class CommandFailed(Exception):
     """A command cannot go on; the text says why."""
+
+    def __init__(self, text: str, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code
+        """The exit code."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         is_named = any(text.startswith(f"{named}{end}") for named in _named(arguments) for end in (":", " "))
         place = None if is_named else _place(arguments, is_connection=isinstance(failure, RedisError))
         say(_with_place(text, place))
-        return 1
+        return failure.code if isinstance(failure, CommandFailed) else 1
 
 
 def say(what: str) -> None:

@@ -1,6 +1,7 @@
 """`rlite-pubsub pipeline JOB`: what is done with topics in bulk, on Spark. A table for people, or `--json`.
 
-`--dry-run` says what would be read and written, and starts no Spark. `--master` is a cluster that is there.
+`--dry-run` says what would be read and written. It starts Spark only to check an expression, and to count what it
+takes. `--master` is a cluster that is there.
 """
 
 from __future__ import annotations
@@ -67,10 +68,12 @@ def _module(job: Job) -> Any:
 
 
 def _add_options(parser: argparse.ArgumentParser, job: Job) -> None:
-    parser.add_argument("--json", action="store_true", help="the result as one JSON object")
+    parser.add_argument("--json", action="store_true", help="the result, or the error, as one JSON object")
     if job.word not in _ALREADY:
         parser.add_argument("--dry-run", action="store_true", help="say what would be read and written, and do nothing")
         parser.add_argument("--master", help="an existing cluster: spark://host:7077, yarn, k8s://… (default: here)")
+        parser.add_argument("--verbose", action="store_true", help="show what Spark and its workers log")
+        parser.add_argument("--log-file", metavar="FILE", help="append what Spark and its workers log")
         parser.add_argument(
             "--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's; may be repeated"
         )
@@ -98,28 +101,42 @@ def _run_job(arguments: argparse.Namespace) -> int:
     try:
         with one_line():
             options = taken(getattr(module, job.declaration), arguments)
-            is_plan = job.word in _ALREADY or arguments.dry_run
-            outcome = module.plan(options) if is_plan else _done(module, job, options, arguments)
+            if job.word in _ALREADY or (arguments.dry_run and getattr(options, "expression", None) is None):
+                outcome = module.plan(options)
+            else:
+                outcome = _done(module, job, options, arguments)
     except JobFailed as failure:
-        raise CommandFailed(str(failure)) from failure
+        if arguments.json:
+            told = {"kind": failure.kind.name.lower(), "text": str(failure)}
+            print(json.dumps({"job": job.word, "ok": False, "error": told}, ensure_ascii=False))
+        raise CommandFailed(str(failure), failure.kind) from failure
     print(json.dumps(outcome.about(), default=str, ensure_ascii=False) if arguments.json else table(outcome))
     return 0 if outcome.is_well else 1
 
 
 def _done(module: Any, job: Job, options: Any, arguments: argparse.Namespace) -> Any:
-    if not job.needs_spark(options):
+    if not arguments.dry_run and not job.needs_spark(options):
         return module.run(None, options)
     from rlite_pubsub.pipeline import session
     from rlite_pubsub.pipeline.spark import jvm_archive
+    from rlite_pubsub.pipeline.spark.failures import one_line
 
     if sys.stderr.isatty() and not jvm_archive.is_there():
         say("`rlite-pubsub pipeline prepare` would make this start faster next time")
-    logging.disable(logging.ERROR)  # what fails is raised; Spark's client also logs it, and every Ctrl-C
-    settings = dict(_setting(word) for word in arguments.conf)
-    with session.session(
-        f"rlite-pubsub {job.word}", arguments.master, settings, is_short=_is_short(module, options)
-    ) as spark:
-        return module.run(spark, options)
+    if not arguments.verbose and arguments.log_file is None:
+        logging.disable(logging.ERROR)  # what fails is raised; Spark's client also logs it, and every Ctrl-C
+    with (
+        session.session(
+            f"rlite-pubsub {job.word}",
+            arguments.master,
+            dict(_setting(word) for word in arguments.conf),
+            is_quiet=not arguments.verbose,
+            is_short=_is_short(module, options),
+            log=arguments.log_file,
+        ) as spark,
+        one_line(),
+    ):
+        return module.plan(options, spark) if arguments.dry_run else module.run(spark, options)
 
 
 def _is_short(module: Any, options: Any) -> bool:

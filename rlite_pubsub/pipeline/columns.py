@@ -86,17 +86,23 @@ class Column(NamedTuple):
 def columns_of(options: SourceOptions, samples: Iterable[pa.RecordBatch] = ()) -> list[Column]:
     """Return the columns where nobody says which. `samples`: some entries from which to infer their fields. Raises
     OptionRefused."""
-    made = list(map(_made, _ALWAYS))
     headers = _made(Made.HEADERS)
     if options.fields or options.infer_fields:
-        made += [_of_field(one) for one in options.fields or inferred(samples)]
-        _check_names(made)
+        made = columns_with(_ALWAYS, options.fields or inferred(samples))
         return [*made, headers] if options.include_headers else made
+    made = list(map(_made, _ALWAYS))
     if is_events(options):
         made += [_made(Made.UUID), _of_field(FieldColumn("type", "type")), _made(Made.BODY)]
     else:
         made += [_made(Made.KEY), _made(Made.VALUE)]
     return made if options.include_headers is False else [*made, headers]
+
+
+def columns_with(made: Iterable[Made], fields: Iterable[FieldColumn]) -> list[Column]:
+    """Return these columns, and behind them fields. Raises OptionRefused where two have one name."""
+    found = [*map(_made, made), *map(_of_field, fields)]
+    _check_names(found)
+    return found
 
 
 def is_events(options: SourceOptions) -> bool:

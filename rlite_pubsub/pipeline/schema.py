@@ -62,7 +62,12 @@ _TYPES: dict[str, DataType] = {
 def schema_of(options: SourceOptions, samples: Iterable[pa.RecordBatch] = ()) -> StructType:
     """Return the schema of a `load()` without one. `samples`: some entries from which to infer their fields. Raises
     OptionRefused."""
-    return StructType([_field(one) for one in columns.columns_of(options, samples)])
+    return structure(columns.columns_of(options, samples))
+
+
+def structure(made: Iterable[Column]) -> StructType:
+    """Return columns as Spark has them; each says what it was made of."""
+    return StructType([_field(one) for one in made])
 
 
 def _field(one: Column) -> StructField:

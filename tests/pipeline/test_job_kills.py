@@ -155,7 +155,7 @@ def test_the_plan_says_blocks_tasks_and_time(capsys: pytest.CaptureFixture[str])
 
     assert main(["pipeline", "plan", "--terabytes", "1", "--cores", "100", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["entries"] == 10_000_000_000 and told["blocks"] == 14_902
+    assert told["totals"]["entries"] == 10_000_000_000 and told["totals"]["blocks"] == 14_902
     assert all(row["tasks"] and row["time"] for row in told["rows"])
 
 

@@ -14,7 +14,6 @@ import pytest
 
 from rlite_pubsub.pipeline import session
 from rlite_pubsub.pipeline.spark import jvm_archive
-from rlite_pubsub.pipeline.spark.failures import reason
 from rlite_pubsub.pipeline.spark.progress import Done, Progress, line
 
 if TYPE_CHECKING:
@@ -113,12 +112,3 @@ def test_a_bar_goes_when_its_work_is_done_and_is_not_there_without_a_terminal() 
         while not looked:
             pass
     assert "work [" in shown.getvalue() and shown.getvalue().endswith("\r\x1b[K")
-
-
-def test_of_what_spark_tells_the_line_that_says_it_is_shown() -> None:
-    told = """[PYTHON_DATA_SOURCE_ERROR] Failed to plan: Traceback (most recent call last):
-      File "reader.py", line 3, in partitions
-    rlite_pubsub.pipeline.errors.DataLoss: topic 'news': entries are gone
-     SQLSTATE: 38000"""
-    assert reason(told) == "rlite_pubsub.pipeline.errors.DataLoss: topic 'news': entries are gone"
-    assert reason("[SOME_ERROR] no\n\nmore") == "[SOME_ERROR] no"

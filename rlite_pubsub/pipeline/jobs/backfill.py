@@ -1,12 +1,13 @@
 """`backfill`: Parquet, JSON lines or CSV into a topic, all of it or nothing.
 
 Each row becomes an entry: columns `key` and `value`, or `headers` (as an archive has them), are what they are; of any
-other table each column is a field, as text, and a null is no field. With `name` the same backfill may be started again,
-and is done once.
+other table each column is a field, as text, and a null is no field. The same backfill may be started again, and is done
+once: it is known by its name, which is that of its source unless another is said.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,16 @@ class Backfill(ServerOptions):
     time: str | None = option(
         "the column with times, from which ids are made, in order", default=None, metavar="COLUMN"
     )
-    name: str | None = option("a name for this backfill, so that repeating it has no effect", default=None)
+    name: str | None = option(
+        "a name for this backfill, so that repeating it has no effect (default: the source's path)", default=None
+    )
+
+    def known_as(self) -> str:
+        """Return the name by which this backfill is known to be done."""
+        if self.name is not None:
+            return self.name
+        path = self.path if "://" in self.path else os.path.abspath(self.path)
+        return path if self.topic is None else f"{path} into {self.topic}"
 
     def source(self) -> str:
         """Return the format. Raises OptionRefused."""
@@ -151,14 +161,14 @@ def run(spark: SparkSession, options: Backfill, progress: Progress | None = None
             writer = writer.option(name, value)
     if options.topic is not None:
         writer = writer.option("topic", options.topic)
-    if options.name is not None:
-        writer = writer.option("application", f"backfill:{options.name}").option("batch", "0")
+    writer = writer.option("application", f"backfill:{options.known_as()}").option("batch", "0")
     before = _added(client, options.topic)
     with (progress or Progress()).spark("backfill", spark):
         writer.save()
     row: dict[str, object] = {"from": options.path, "topic": options.topic or "", "rows": seen.get["rows"]}
     if options.topic is not None:
-        row["written"] = _added(client, options.topic) - (before or 0)
+        row["written"] = _added(client, options.topic) - before
+        row["done before"] = not row["written"] and bool(row["rows"])
     return Outcome("backfill", [row])
 
 

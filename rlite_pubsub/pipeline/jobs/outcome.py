@@ -17,7 +17,8 @@ class Outcome:
     """False: it has found something that somebody has to look at."""
 
     def about(self) -> dict[str, object]:
-        return {"job": self.job, "ok": self.is_well, "rows": self.rows, **self.totals}
+        """Return the shape of `--json`, which all jobs share."""
+        return {"job": self.job, "ok": self.is_well, "rows": self.rows, "totals": self.totals}
 
 
 def summed(rows: Iterable[Mapping[str, object]], *names: str) -> dict[str, object]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from rlite_pubsub.pipeline.connection import connect
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.jobs.declared import count, option
 from rlite_pubsub.pipeline.jobs.outcome import Outcome, summed
-from rlite_pubsub.pipeline.jobs.selection import SelectedPart, Selection
+from rlite_pubsub.pipeline.jobs.selection import Filtered, SelectedPart
 from rlite_pubsub.pipeline.options import SourceOptions
 from rlite_pubsub.pipeline.spark.progress import Done, Progress
 from rlite_pubsub.pipeline.topics import extent, marks
@@ -24,7 +24,7 @@ from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 STEP_ENTRIES = 1_000_000
 _RATED_STEP_S = 2
@@ -33,7 +33,7 @@ _LONGEST_STEPS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay(Selection):
+class Replay(Filtered):
     """What is replayed to where, and how fast."""
 
     to: str | None = option("the target topic, if one topic is replayed", default=None, metavar="TOPIC")
@@ -41,11 +41,15 @@ class Replay(Selection):
     to_url: str | None = option("the target's server (default: the same)", default=None, is_secret=True, metavar="URL")
     to_password_file: str | None = option("a file that holds its password", default=None, metavar="FILE")
     where: str | None = option(
-        "only entries for which this SQL is true, of topic, id, ms, seq, timestamp, key, value, headers",
+        "only entries for which this SQL is true, of topic, id, ms, seq, timestamp, key, value, headers, and --fields",
         default=None,
         metavar="SQL",
     )
     rate: int | None = option("the most entries per second", default=None, read=count, metavar="COUNT")
+
+    @property
+    def said(self) -> tuple[str, str | None]:
+        return "where", self.where
 
     def written(self) -> dict[str, str]:
         """Return the target's server, as options of the sink."""
@@ -63,11 +67,6 @@ class Replay(Selection):
         if found == topic and self.to_url in (None, self.url):
             raise OptionRefused(f"topic {topic!r} would be replayed into itself: say to, prefix or to-url")
         return found
-
-
-def chosen(frame: DataFrame, where: str | None) -> DataFrame:
-    """Return the entries to replay, in the form that the sink takes."""
-    return (frame if where is None else frame.where(where)).select("id", "headers")
 
 
 def _parts(options: Replay, client: Any) -> list[SelectedPart]:
@@ -98,8 +97,8 @@ def entry_of(client: Any, name: bytes, entry_id: bytes) -> Any:
     return found[0] if found else None
 
 
-def plan(options: Replay) -> Outcome:
-    """Return what would be read, and what is there already."""
+def plan(options: Replay, spark: SparkSession | None = None) -> Outcome:
+    """Return what would be read, and what is there already; and, with a session, how much of it matches."""
     client, to = options.connect(), connect(SourceOptions.of(options.written()))
     rows = []
     for part in _parts(options, client):
@@ -109,8 +108,11 @@ def plan(options: Replay) -> Outcome:
         if before is not None:
             left = marks(client, part.name, before, part.upto, STEP_ENTRIES).entries if before < part.upto else 0
             row |= {"goes on behind": entry_ids.text(before).decode(), "rows": left}
+        if spark is not None and part.entries:
+            after = part.after if before is None else before
+            row["matching"] = _between(options, part, after, part.upto).matching(spark).count()
         rows.append(row)
-    return Outcome("replay", rows, summed(rows, "blocks", "rows", "bytes"))
+    return Outcome("replay", rows, summed(rows, "blocks", "rows", "bytes", *(["matching"] if spark else [])))
 
 
 def run(spark: SparkSession, options: Replay, progress: Progress | None = None) -> Outcome:
@@ -158,24 +160,39 @@ def _replay(
     steps: list[tuple[Id, int]],
     progress: Progress,
 ) -> None:
-    reader = spark.read.format("rlite").options(**options.told()).option("includeHeaders", "true")
     total = sum(entries for _, entries in steps)
     begun, done = time.monotonic(), 0
     with progress.bar(f"replay {part.topic}", lambda: Done(done, total, f"{done:,}/{total:,} entries")):
         for upto, entries in steps:
-            frame = (
-                reader.option("subscribePattern", re.escape(part.topic))
-                .option("startingOffsets", _offset(part.topic, after))
-                .option("endingOffsets", _offset(part.topic, upto))
-                .load()
-            )
-            chosen(frame, options.where).write.format("rlite").options(**options.written()).option(
+            frame = _between(options, part, after, upto).matching(spark).select("id", "headers")
+            frame.write.format("rlite").options(**options.written()).option(
                 "topic", target
             ).mode("append").save()
             after = upto
             done += entries
             if options.rate is not None:
                 time.sleep(max(0.0, done / options.rate - (time.monotonic() - begun)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Between(Replay):
+    """The part of a replay that is between two ids of one topic."""
+
+    after: Id
+    upto: Id
+
+    def asked(self) -> dict[str, str]:
+        (topic,) = self.topics
+        return self.told() | ({} if self.fields is None else {"fields": self.fields}) | {
+            "subscribePattern": re.escape(topic),
+            "startingOffsets": _offset(topic, self.after),
+            "endingOffsets": _offset(topic, self.upto),
+        }
+
+
+def _between(options: Replay, part: SelectedPart, after: Id, upto: Id) -> _Between:
+    said = {one.name: getattr(options, one.name) for one in fields(options)}
+    return _Between(**said | {"topics": (part.topic,), "pattern": None, "after": after, "upto": upto})
 
 
 def _offset(topic: str, entry_id: Id) -> str:

@@ -15,14 +15,14 @@ from rlite_pubsub.pipeline.cold_topic import cold_topic
 from rlite_pubsub.pipeline.errors import OptionRefused
 from rlite_pubsub.pipeline.jobs.declared import count, moment_ms, option, size_bytes
 from rlite_pubsub.pipeline.jobs.outcome import Outcome, summed
-from rlite_pubsub.pipeline.jobs.selection import Selection
+from rlite_pubsub.pipeline.jobs.selection import Filtered
 from rlite_pubsub.pipeline.spark.progress import Progress
 from rlite_pubsub.pipeline.topics import NOTHING, extent, marks
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _SLICE = 20_000
 """Entries of one XTRIM."""
@@ -31,7 +31,7 @@ _BATCH = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Retain(Selection):
+class Retain(Filtered):
     """What stays. With several limits all of them apply."""
 
     keep_since_ms: int | None = option(
@@ -43,11 +43,15 @@ class Retain(Selection):
     )
     keep_entries: int | None = option("keep this many of the newest entries", default=None, read=count, metavar="COUNT")
     delete: str | None = option(
-        "remove entries for which this SQL is true, on topic, id, ms, seq, timestamp, key, value, headers",
+        "remove entries for which this SQL is true, on topic, id, ms, seq, timestamp, key, value, headers, --fields",
         default=None,
         metavar="SQL",
     )
     exact: bool = option("also trim within a block, which then has to be read", default=False)
+
+    @property
+    def said(self) -> tuple[str, str | None]:
+        return "delete", self.delete
 
     def check(self) -> None:
         """Raises OptionRefused."""
@@ -57,13 +61,9 @@ class Retain(Selection):
             raise OptionRefused("since and until say where delete looks; say keep-since")
 
 
-def matching(frame: DataFrame, delete: str) -> DataFrame:
-    """Return the topic and the id of those of these entries that are to go."""
-    return frame.where(delete).select("topic", "id")
-
-
-def plan(options: Retain) -> Outcome:
-    """Return what age and size would remove, and where a predicate would be applied."""
+def plan(options: Retain, spark: SparkSession | None = None) -> Outcome:
+    """Return what age and size would remove, and where a predicate would be applied; with a session also to how many
+    entries."""
     options.check()
     client = options.connect()
     rows: list[dict[str, object]] = []
@@ -78,8 +78,12 @@ def plan(options: Retain) -> Outcome:
                 "bytes": round(gone * _mean_bytes(client, name)),
             })  # fmt: skip
     if options.delete is not None:
-        rows += [part.about("look for what matches in") for part in options.parts(client)]
-    return Outcome("retain", rows, summed(rows, "blocks", "rows", "bytes"))
+        found = [part.about("look for what matches in") for part in options.parts(client)]
+        if spark is not None:
+            counts = options.counted(spark)
+            found = [row | {"matching": counts.get(str(row["topic"]), 0)} for row in found]
+        rows += found
+    return Outcome("retain", rows, summed(rows, "blocks", "rows", "bytes", *(["matching"] if spark else [])))
 
 
 def run(spark: SparkSession | None, options: Retain, progress: Progress | None = None) -> Outcome:
@@ -103,7 +107,7 @@ def run(spark: SparkSession | None, options: Retain, progress: Progress | None =
         names = options.names(client)
         lengths = {text: _lengths(client, name)[0] for text, name in names.items()}
         with bars.spark("delete", spark):
-            delete(options, options.read(spark), names)
+            delete(options, spark, names)
         for row in rows:
             topic = str(row["topic"])
             row["deleted"] = lengths[topic] - _lengths(client, names[topic])[0]
@@ -158,9 +162,8 @@ def _trim_to(client: Any, name: bytes, last: Id) -> None:
         client.execute_command("XTRIM", name, "MINID", "=", entry_ids.text(behind))
 
 
-def delete(options: Retain, frame: DataFrame, names: dict[str, bytes]) -> None:
-    """Delete matching entries, found and deleted by tasks. `names`: the topics, as the frame names them."""
-    assert options.delete is not None
+def delete(options: Filtered, spark: SparkSession, names: dict[str, bytes]) -> None:
+    """Delete matching entries, found and deleted by tasks. `names`: the topics, as a frame names them."""
     told = {name: value for name, value in options.told().items() if name != "coldPath"}
 
     def delete_all(rows: Iterator[Any]) -> None:
@@ -179,7 +182,7 @@ def delete(options: Retain, frame: DataFrame, names: dict[str, bytes]) -> None:
             if ids:
                 client.execute_command("XDEL", names[topic], *ids)
 
-    matching(frame, options.delete).foreachPartition(delete_all)
+    options.matching(spark).select("topic", "id").foreachPartition(delete_all)
 
 
 def _lengths(client: Any, name: bytes) -> tuple[int, int]:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from rlite_pubsub.cold.origin import text_of
 from rlite_pubsub.pipeline.cold_topic import ColdTopic, cold_topic
+from rlite_pubsub.pipeline.columns import Made, columns_with
 from rlite_pubsub.pipeline.connection import connect
-from rlite_pubsub.pipeline.errors import OptionRefused
+from rlite_pubsub.pipeline.errors import OptionRefused, TopicMissing
+from rlite_pubsub.pipeline.field_columns import field_columns
 from rlite_pubsub.pipeline.jobs.declared import moment_ms, option
 from rlite_pubsub.pipeline.options import DEFAULT_URL, SourceOptions
 from rlite_pubsub.pipeline.spark.interpreter import source_is_there
@@ -18,6 +20,7 @@ from rlite_pubsub.storage.topics.entry_ids import Id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 _ALL = ".*"
 _STEP = 100_000
@@ -26,6 +29,7 @@ ALL_COLUMNS = (
     "headers array<struct<name: binary, value: binary>>"
 )
 """Of every topic, `events` too."""
+_EVERY = (Made.TOPIC, Made.ID, Made.MS, Made.SEQ, Made.TIMESTAMP, Made.KEY, Made.VALUE, Made.HEADERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +80,7 @@ class TopicOptions(ServerOptions):
         found = find_topics(client, SourceOptions.of(self.told() | self.subscription()))
         for text in self.topics:
             if extent(client, found[text]) is None:
-                raise OptionRefused(f"there is no topic {text!r}")
+                raise TopicMissing(text)
         return dict(sorted(found.items()))
 
 
@@ -132,7 +136,7 @@ class Selection(TopicOptions):
             said["endingTimestamp"] = str(self.until_ms)
         return said
 
-    def read(self, spark: SparkSession, columns: str | None = None) -> DataFrame:
+    def read(self, spark: SparkSession, columns: str | StructType | None = None) -> DataFrame:
         """Read these entries. `columns`: a schema, for the wanted ones."""
         with source_is_there():
             return spark.read.format("rlite").options(**self.asked()).schema(columns or ALL_COLUMNS).load()
@@ -167,6 +171,47 @@ class Selection(TopicOptions):
                 count += block.count - sum(block.first <= gone <= block.last for gone in cold.deleted)
                 at = block.last
         return count + (marks(client, name, at, upto, _STEP).entries if at < upto else 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filtered(Selection):
+    """Of these entries those for which an expression is true."""
+
+    fields: str | None = option(
+        "fields as columns for the expression: 'item, price double, id as order_id'", default=None, metavar="FIELDS"
+    )
+
+    @property
+    def said(self) -> tuple[str, str | None]:
+        """The option that has the expression, and the expression."""
+        raise NotImplementedError
+
+    @property
+    def expression(self) -> str | None:
+        """What is to be true, in SQL."""
+        return self.said[1]
+
+    def matching(self, spark: SparkSession) -> DataFrame:
+        """Return the entries for which it is true. Raises OptionRefused where Spark does not understand it."""
+        from rlite_pubsub.pipeline.schema import structure
+
+        made = columns_with(_EVERY, field_columns(self.fields or ""))
+        option, expression = self.said
+        frame = self.read(spark, structure(made))
+        if expression is None:
+            return frame
+        from rlite_pubsub.pipeline.spark.failures import naming
+
+        with naming(option, expression):
+            return frame.where(expression)
+
+    def counted(self, spark: SparkSession) -> dict[str, int]:
+        """Return how many entries of each topic match."""
+        return {row["topic"]: row["count"] for row in self.matching(spark).groupBy("topic").count().collect()}
+
+    def asked(self) -> dict[str, str]:
+        """Return all of it as options of a batch read."""
+        return super().asked() | ({} if self.fields is None else {"fields": self.fields})
 
 
 def _edge(ms: int | None, otherwise: Id) -> Id:
