@@ -35,10 +35,10 @@ SEAMS: dict[str, set[str]] = {
     "shards": {"protocol", "storage", "keyspace", "groups", "engine", "cold", "replication", "redis"},
     "links": {"protocol", "storage", "pubsub", "engine", "embedded", "redis", "hiredis", "uvloop"},
     "discovery": {"storage", "wakeups", "embedded", "redis"},
-    "topics": {"embedded", "redis"},
+    "topics": {"embedded", "pipeline", "redis"},
     "queues": {"topics", "redis", "msgpack"},
     "integrations": {"embedded", "redis", "celery", "channels", "django_redis", "dramatiq", "kombu", "msgpack"},
-    "pipeline": {"cold", "storage", "embedded", "redis", "pyspark", "pyarrow", "deltalake"},
+    "pipeline": {"cold", "storage", "embedded", "redis", "pyspark", "pyarrow", "deltalake", "duckdb", "polars"},
 }
 """Folder -> what it may import beside the standard library and itself. `cli` is wiring and may import all. Blocks are
 Parquet, and hiredis reads the entries that go there; the process that seals them works on a keyspace of its own."""

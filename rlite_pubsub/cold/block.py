@@ -127,10 +127,12 @@ def read_group(place: Place, info: BlockInfo, number: int) -> Chunk:
     return _chunk_of(info.path, known, number, _read(place, info.path, known, number))
 
 
-def read_batch(place: Place, info: BlockInfo, number: int) -> pa.RecordBatch:
-    """Return the same entries as columns."""
+def read_batch(
+    place: Place, info: BlockInfo, number: int, names: Sequence[str] = tuple(columns.SCHEMA.names)
+) -> pa.RecordBatch:
+    """Return the same entries as columns, or as some of them."""
     known = footer.known(place, info)
-    return _batch_of(info.path, known, number, _read(place, info.path, known, number))
+    return _batch_of(info.path, known, number, _read(place, info.path, known, number), names)
 
 
 def prove(place: Place, info: BlockInfo) -> None:

@@ -10,6 +10,8 @@
         work_on(entry)
         entry.ack()
 
+    table = topics.arrow("./store", "orders", since="24h", columns="id, item, price double").to_table()
+
     async for entry in topics.aio.subscribe("redis://127.0.0.1:6379", "orders", since=last_id): ...
 """
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 from rlite_pubsub.topics import aio
 from rlite_pubsub.topics.consumption import Consumed, Consumption, consume
 from rlite_pubsub.topics.entry import BEGINNING, LATEST, Entry, Gap
+from rlite_pubsub.topics.history import arrow
 from rlite_pubsub.topics.subscription import Subscription, publish, subscribe
 
 __all__ = [
@@ -29,6 +32,7 @@ __all__ = [
     "Gap",
     "Subscription",
     "aio",
+    "arrow",
     "consume",
     "publish",
     "subscribe",

@@ -7,12 +7,19 @@
     async for entry in topics.aio.consume("./store", "orders", "billing", "worker-1", credit=16):
         await work_on(entry)
         await entry.ack()
+
+    async for batch in await topics.aio.arrow("./store", "orders", since="24h", columns="id, item, price double"): ...
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+import asyncio
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rlite_pubsub.measures import BEGINNING, Since
+from rlite_pubsub.topics import history
 from rlite_pubsub.topics.aio_consumption import Consumed, Consumption
 from rlite_pubsub.topics.aio_line import AwaitedLine, UnbegunLine
 from rlite_pubsub.topics.aio_route import Where, brief_route
@@ -20,7 +27,10 @@ from rlite_pubsub.topics.entry import Entry, text
 from rlite_pubsub.topics.positions import OnGap, Positions, warn_of_gap
 from rlite_pubsub.topics.subscription import Fields, Starts, append_words, positions_of
 
-__all__ = ["Consumed", "Consumption", "Subscription", "Where", "consume", "publish", "subscribe"]
+if TYPE_CHECKING:
+    from rlite_pubsub.pipeline.history import History
+
+__all__ = ["Consumed", "Consumption", "Subscription", "Where", "arrow", "consume", "publish", "subscribe"]
 
 
 async def publish(where: Where, topic: str | bytes, fields: Fields, **options: Any) -> str:
@@ -28,6 +38,21 @@ async def publish(where: Where, topic: str | bytes, fields: Fields, **options: A
     words = append_words(topic, fields)
     async with brief_route(where, options) as route:
         return text(await route.ask(*words))
+
+
+async def arrow(
+    where: str | os.PathLike[str],
+    topic: str,
+    *,
+    since: Since = BEGINNING,
+    until: Since = None,
+    columns: str | Iterable[str] | None = None,
+    **options: object,
+) -> History:
+    """`topics.arrow`, planned in a thread; iterated over by `async for`, it is read in one."""
+    return await asyncio.to_thread(
+        history.arrow, where, topic, since=since, until=until, columns=columns, **options
+    )
 
 
 def subscribe(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -31,16 +31,21 @@ from rlite_pubsub.storage.topics.entry_ids import Id
 
 ENTRIES_AT_ONCE = 20_000
 BYTES_AT_ONCE = 4 << 20
+_OF_IDS = ("topic", "ms", "seq")
+_ALL = (*_OF_IDS, "fields")
 _PAUSE_S = 0.1
 _NO_TOPIC = "no such key"
 
 
-def entries(client: redis.Redis | None, span: EntrySpan, *, complete: bool) -> Iterator[pa.RecordBatch]:
-    """Yield all of them, in order, as columns. `complete`: raises DataLoss if any are lost."""
+def entries(
+    client: redis.Redis | None, span: EntrySpan, *, complete: bool, has_fields: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """Yield all of them, in order, as columns, without `fields` where nobody needs these. `complete`: raises DataLoss
+    if any are lost."""
     after = span.after
     if span.cold is not None:
         try:
-            for reached, batch in _from_block(span, span.cold):
+            for reached, batch in _from_block(span, span.cold, _ALL if has_fields else _OF_IDS):
                 yield batch
                 after = reached
         except BlockMissing as failure:
@@ -59,7 +64,7 @@ def entries(client: redis.Redis | None, span: EntrySpan, *, complete: bool) -> I
 # -- from a block, row group by row group
 
 
-def _from_block(span: EntrySpan, piece: ColdPiece) -> Iterator[tuple[Id, pa.RecordBatch]]:
+def _from_block(span: EntrySpan, piece: ColdPiece, names: Sequence[str]) -> Iterator[tuple[Id, pa.RecordBatch]]:
     """(up to which id it goes, entries), in order. Raises what cold/block.py raises."""
     info = block.complete(piece.place, piece.info)
     for number, group in enumerate(info.groups):
@@ -67,7 +72,7 @@ def _from_block(span: EntrySpan, piece: ColdPiece) -> Iterator[tuple[Id, pa.Reco
             continue
         if group.first > span.upto:
             return
-        batch = _named(block.read_batch(piece.place, info, number), span.topic)
+        batch = _named(block.read_batch(piece.place, info, number, names), span.topic)
         if group.first <= span.after or group.last > span.upto:
             batch = batch.filter(_within(batch, span.after, span.upto))
         gone = [one for one in piece.deleted if group.first <= one <= group.last]

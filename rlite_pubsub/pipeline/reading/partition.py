@@ -53,6 +53,6 @@ def read(options: SourceOptions, schema: StructType, partition: InputPartition) 
     )
     client = None if options.url is None else connect(options)
     for span in partition.spans:
-        for batch in entries(client, span, complete=options.fail_on_data_loss):
+        for batch in entries(client, span, complete=options.fail_on_data_loss, has_fields=rows.has_fields):
             if batch.num_rows:
                 yield rows.of(batch)

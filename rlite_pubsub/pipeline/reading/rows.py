@@ -31,6 +31,8 @@ class FetchedRows:
         self._schema = schema
         self._is_permissive = is_permissive
         self._columns = [(one, _maker(one)) for one in columns]
+        self.has_fields = any(one.is_text or one.origin == Made.HEADERS for one in columns)
+        """Whether any is made of an entry's fields."""
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Raises ValueRefused."""
