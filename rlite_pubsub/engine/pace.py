@@ -2,8 +2,8 @@
 
 The work is done in slices. Between two of them other turns come, for as long as the share that it may take of the time
 leaves them. That share grows with how long what is left is overdue, as the effort of Redis's active expiry does. If
-turns take long, so that a slice begins late, it may take longer, too: so the share is kept under any load, while on an
-idle server a slice is short.
+turns take long, so that a slice begins late, it may take longer, too: so the share is kept under any load, while a
+request that waits for a turn waits no longer for a slice, unless turns are so long that it makes no difference.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SLICE_S = 0.002
 """How long a slice takes if it begins on time: a request that comes meanwhile waits so long."""
 MOST_SLICE_S = 0.05
+LONG_TURN_S = 0.01
+"""If a slice begins so late, turns are long, and it takes as long as it must to keep its share."""
 LEAST_SHARE, MOST_SHARE = 1 / 4, 2 / 3
 """The share of the time for what is due now, and for what has been overdue for `HURRIES_MS`."""
 HURRIES_MS = 1000
@@ -50,7 +52,10 @@ class Pace:
                 return
             late_s = max(0.0, began - self._due)
         self._due = None  # if it fails, `go` tries again
-        overdue_ms = self._work(min(SLICE_S + late_s * self._share / (1 - self._share), MOST_SLICE_S))
+        slice_s = SLICE_S + late_s * self._share / (1 - self._share)
+        if late_s < LONG_TURN_S:
+            slice_s = min(slice_s, max(late_s, 2 * SLICE_S))
+        overdue_ms = self._work(min(slice_s, MOST_SLICE_S))
         if overdue_ms is None:
             return
         self._share = LEAST_SHARE + (MOST_SHARE - LEAST_SHARE) * min(max(overdue_ms, 0) / HURRIES_MS, 1.0)

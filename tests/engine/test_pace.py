@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rlite_pubsub.engine.pace import HURRIES_MS, LEAST_SHARE, MOST_SHARE, MOST_SLICE_S, SLICE_S, Pace
+from rlite_pubsub.engine.pace import HURRIES_MS, LEAST_SHARE, LONG_TURN_S, MOST_SHARE, MOST_SLICE_S, SLICE_S, Pace
 
 RATE = 100_000
 """How many things are done in a second."""
@@ -66,6 +66,14 @@ def test_it_keeps_up_with_any_rate_within_its_share_however_long_turns_take(shar
     load.run(10)
     assert load.left < max(1.1 * middle, load.due_each_s * HURRIES_MS / 1000)
     assert max(load.slices) <= MOST_SLICE_S + 0.001
+
+
+@pytest.mark.parametrize("turn_s", [0.001, 0.003, 0.005, 0.009])
+def test_whoever_comes_waits_for_a_slice_no_longer_than_for_a_turn(turn_s: float) -> None:
+    assert turn_s < LONG_TURN_S
+    load = Load(3 * RATE, turn_s)
+    load.run(10)
+    assert max(load.slices) <= max(turn_s, 2 * SLICE_S) + 0.001
 
 
 def test_others_have_their_share_however_much_is_due() -> None:
