@@ -120,7 +120,7 @@ def test_a_compaction_that_is_killed_leaves_every_entry_and_is_finished_by_the_n
     assert verify.run(spark, Verify(url=url)).is_well
 
 
-def test_a_dry_run_touches_nothing_and_starts_no_spark(
+def test_a_dry_run_without_an_expression_touches_nothing_and_starts_no_spark(
     client: redis.Redis, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from rlite_pubsub.cli.command_line import main
@@ -134,7 +134,7 @@ def test_a_dry_run_touches_nothing_and_starts_no_spark(
     for words in (
         ["archive", "--to", str(tmp_path / "archive")],
         ["compact"],
-        ["retain", "--keep-entries", "10", "--delete", "true"],
+        ["retain", "--keep-entries", "10"],
         ["replay", "news", "--to", "copy"],
         ["backfill", "--from", str(rows), "--topic", "news"],
         ["stats", "--report", str(tmp_path / "report.html"), "--to", str(tmp_path / "windows")],
