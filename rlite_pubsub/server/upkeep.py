@@ -1,5 +1,6 @@
 """Care for the files of a server's store: it reports which processes keep pages of them, notices when all others have
-closed it, and gives free pages back to the file system as often as `compact-every` says.
+closed it, and gives free pages back to the file system as often as `compact-every` says; and once nobody writes after
+most of a large file has become free, as after FLUSHALL. In a store that is in use free pages are used again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,12 @@ from rlite_pubsub.storage.store import Store
 log = logging.getLogger("rlite_pubsub")
 
 LOOK_SECONDS = 1.0
+QUIET_SECONDS = 5.0
+"""Nobody writes if there was no commit for so long."""
+WASTED_BYTES = 64 << 20
+"""A file that takes more of the disk than this..."""
+WASTED_TIMES = 4
+"""... and so many times what is live."""
 
 
 class Upkeep:
@@ -29,6 +36,8 @@ class Upkeep:
         self._looked_at = 0.0
         self._compacted_at = now
         self._compaction: Compaction | None = None
+        self._commit = -1  # the last one, when it was looked for
+        self._quiet_since: float | None = None  # None: since then it was looked whether much is wasted
         self._noted: dict[Environment, dict[TableLine, int]] = {}  # old ones, since when
 
     def cron(self, now: float) -> None:
@@ -38,12 +47,26 @@ class Upkeep:
             self._looked_at = now
             for environment in (self._store.data, self._store.live):
                 self._look_at_readers(environment, int(now * 1000))
+            if self._compaction is None and self._is_much_wasted(now):
+                self._compaction = Compaction(self._store)
         every_s = self._every_s()
         if every_s and self._compaction is None and not self._compacted_at <= now < self._compacted_at + every_s:
             self._compacted_at = now
             self._compaction = Compaction(self._store)
         if self._compaction is not None:
             self._go_on(self._compaction)
+
+    def _is_much_wasted(self, now: float) -> bool:
+        """Return True once after the last write, if most of a large file is free."""
+        data = self._store.data
+        commit = data.last_commit()
+        if commit != self._commit:
+            self._commit, self._quiet_since = commit, now
+        if self._quiet_since is None or self._quiet_since <= now < self._quiet_since + QUIET_SECONDS:
+            return False
+        self._quiet_since = None
+        sizes = data.account.sizes()
+        return sizes.disk > max(WASTED_BYTES, WASTED_TIMES * sizes.live)
 
     def _look_at_readers(self, environment: Environment, now_ms: int) -> None:
         """Later readers must know since when the old ones have been there."""

@@ -384,7 +384,8 @@ OURS: tuple[Directive, ...] = (
         0,
         INT_MAX,
         ours=True,
-        meaning="Give free pages back to the file system every this many seconds; 0 for never.",
+        meaning="Give free pages back to the file system every this many seconds; 0 for only after FLUSHALL and its "
+        "like, when nobody writes and a file takes more than 64 MB and four times what is live.",
     ),
     number(
         "writer-patience",
