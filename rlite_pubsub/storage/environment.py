@@ -90,6 +90,9 @@ class Room(Protocol):
     def call_when_full(self, changed: Callable[[], None]) -> None:
         """Call `changed` when it becomes full, or has room again: in the middle of work."""
 
+    def count(self) -> None:
+        """Count what there is exactly from now on: somebody limits it."""
+
     def look(self) -> None:
         """Look how much room there is now."""
 

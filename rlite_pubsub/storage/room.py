@@ -87,6 +87,9 @@ class Room:
         """Call `changed` when the store becomes full, or has room again: it is called in the middle of work."""
         self._on_full = changed
 
+    def count(self) -> None:
+        """LMDB does, always."""
+
     # -- what a transaction may add
 
     def check(self, txn: Txn, bytes_before: int | None) -> None:

@@ -115,7 +115,9 @@ class MemoryLimit:
                 self.usage = Lately(self._clock())
         else:
             self.usage = None
-        if not self.bytes:
+        if self.bytes:
+            self._keyspace.environment.room.count()
+        else:
             self._count_excess(None)
 
     @property

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread, get_ident
-from time import sleep
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import lmdb
@@ -27,14 +27,15 @@ from rlite_pubsub.storage.errors import (
     StoreClosed,
     StoreDamaged,
     StoreError,
-    StoreFull,
+    StoreHeld,
     StoreRemoved,
     StoreUnwritable,
 )
 from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK
 from rlite_pubsub.storage.locks.gate import Gate, NestedTransaction
 from rlite_pubsub.storage.locks.reader_number import ReaderNumber
-from rlite_pubsub.storage.log.log import Log
+from rlite_pubsub.storage.log.log import Log, Place
+from rlite_pubsub.storage.log.room import UNLIMITED_BYTES, LogRoom
 from rlite_pubsub.storage.log.transaction import LogTransaction
 from rlite_pubsub.storage.pages.account import Sizes
 from rlite_pubsub.storage.pages.readers import OldReader, ReaderWatch, TableLine
@@ -50,15 +51,17 @@ log: Final = logging.getLogger("rlite_pubsub")
 T = TypeVar("T")
 Work = Callable[[Any], T]
 
-MAP_BYTES: Final = 1 << 40
 _SPARE_BYTES: Final = 256 << 20
 """How much larger than the quota LMDB's map is at the least: it needs room for removals, and pages beside rows."""
 _SPARE_TRANSACTIONS: Final = 8
 _MOST_READERS: Final = 4096
 _SLICE_PAUSE_S: Final = 0.0005
+_RETRY_S: Final = 1.0
+_IDLE_BYTES: Final = 1 << 20
+"""So much is brought home if nobody has written for a second; less, as soon as it is as old as this."""
+_OLDEST_S: Final = 60.0
 _BLOCK_BYTES: Final = 512
-_TOLERANCE_DIVISOR: Final = 32
-_SMALLEST_TOLERANCE_BYTES: Final = 256 << 10
+_META_PAGES: Final = 2
 _never_closed: Final[list[object]] = []
 """Of processes that this one was forked from."""
 
@@ -88,11 +91,14 @@ class LogEnvironment:
         self._pid = os.getpid()
         self._is_open, self._is_condemned = True, False
         self._bringing: Thread | None = None
+        self._bring_at = 0.0  # not before then, since it has just failed
+        self._seen = Place(0, 0)  # at the last look
+        self._seen_at = monotonic()  # the active window, for the first time
         self._starting = Lock()
         try:
             self._lmdb = lmdb.Environment(
                 str(path),
-                map_size=min(quota_bytes + max(quota_bytes // 4, _SPARE_BYTES), MAP_BYTES),
+                map_size=min(quota_bytes + max(quota_bytes // 4, _SPARE_BYTES), UNLIMITED_BYTES),
                 subdir=False,
                 mode=permissions.OWNERS_FILE,
                 readahead=False,
@@ -105,7 +111,7 @@ class LogEnvironment:
             self.log = Log(path.parent, self._lmdb, store, writer, is_alone=is_alone, window_bytes=window_bytes)
         except (lmdb.Error, OSError) as failure:
             raise self._said(failure) from failure
-        self.room = LogRoom(self)
+        self.room = LogRoom(path, quota_bytes, self.log, self.live_bytes)
         self.safety = LogSafety(self)
         self.account = LogAccount(self)
         fork.open_here.add(self)
@@ -240,7 +246,7 @@ class LogEnvironment:
     def _committed(self) -> None:
         """Have a window brought home if one is full."""
         self.safety.writes += 1
-        if len(self.log.windows) > 1 and self._bringing is None:
+        if len(self.log.windows) > 1 and self._bringing is None and monotonic() >= self._bring_at:
             with self._starting:
                 if self._bringing is None:
                     self._bringing = Thread(target=self._bring_home, name="rlite-pubsub-checkpoint", daemon=True)
@@ -252,9 +258,27 @@ class LogEnvironment:
             while self._is_open and self.log.checkpoint(_pause):
                 pass
         except (lmdb.Error, OSError) as failure:
-            log.warning("Can't bring the log home: %s", self._said(failure))
+            if not self._bring_at:
+                log.warning("Can't bring the log home, and try again each second: %s", self._said(failure))
+            self._bring_at = monotonic() + _RETRY_S
+        else:
+            self._bring_at = 0.0
         finally:
             self._bringing = None
+
+    def _tend(self) -> None:
+        """Bring home what lies in the log while nobody writes, or for long."""
+        place = self.log.place()
+        size = place.tip % (1 << 32) * 8
+        now = monotonic()
+        if place.segment != self._seen.segment or not size:
+            self._seen_at = now
+        is_idle = place == self._seen and size >= _IDLE_BYTES
+        self._seen = place
+        if is_idle or (place.tip >> 32 and now - self._seen_at >= _OLDEST_S):
+            self.guard(lambda txn: self.log.freeze())
+        if len(self.log.windows) > 1:
+            self._committed()
 
     # -- who writes
 
@@ -324,19 +348,21 @@ class LogEnvironment:
         return remove()
 
     def look_at_readers(self) -> None:
-        """Clear LMDB's table of dead readers."""
+        """Clear LMDB's table of dead readers, and look after the log. Called each second, by whoever has a clock."""
         with suppress(lmdb.Error):
             self._lmdb.reader_check()
+        with suppress(StoreHeld):
+            self._tend()
 
     def forget_pages(self) -> None:
         """Nothing of the files counts as this process's memory for long."""
 
     def live_bytes(self) -> int:
-        """Return how many bytes the rows take, about."""
+        """Return how many bytes the rows take, about: what LMDB takes, and what the windows will add to it."""
         with self._lmdb.begin() as txn:
             stat = txn.stat()
-        pages = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
-        return int(pages) * int(stat["psize"]) + sum(window.window.tip % (1 << 32) * 8 for window in self.log.windows)
+        pages = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] + _META_PAGES
+        return max(0, int(pages) * int(stat["psize"]) + self.log.grown())
 
     # -- the end, and a fork
 
@@ -391,63 +417,6 @@ class LogEnvironment:
             kind = DiskFull if failure.code in NO_ROOM_ON_DISK else StoreUnwritable
             return kind(self.path, os.strerror(failure.code))
         return StoreDamaged(self.path, str(failure))
-
-
-class LogRoom:
-    """How much may be added: up to the quota, and as long as the disk takes it."""
-
-    def __init__(self, environment: LogEnvironment) -> None:
-        self._environment = environment
-        self.quota_bytes = environment.quota_bytes
-        self._tolerance_bytes = max(environment.quota_bytes // _TOLERANCE_DIVISOR, _SMALLEST_TOLERANCE_BYTES)
-        self.is_short = False
-        self.full: StoreError | None = None
-        self._on_full: Callable[[], None] = lambda: None
-
-    def call_when_full(self, changed: Callable[[], None]) -> None:
-        """Call `changed` when the store becomes full, or has room again: it is called in the middle of work."""
-        self._on_full = changed
-
-    def look(self) -> None:
-        """It is known at each commit."""
-
-    def lack(self) -> StoreError | None:
-        """Return why no message can be added now; None if one can."""
-        return self.full
-
-    def check(self, txn: Any, bytes_before: int | None) -> None:
-        """Raise what the commit would raise if the quota is exceeded."""
-        self.check_added(txn, self._tolerance_bytes)
-
-    def check_turn(self, txn: Any) -> None:
-        """Like `check`, and say whether the store is full."""
-        if self._may_exceed(txn):
-            live = self._environment.live_bytes() + txn.size
-            self._say_full(self._over_quota() if live > self._environment.quota_bytes else None)
-            self.check_added(txn, self._tolerance_bytes * (2 if self.full is not None else 1))
-
-    def check_added(self, txn: Any, tolerated_bytes: int) -> None:
-        """Raise StoreFull if the transaction adds more than there is room for."""
-        if self._may_exceed(txn) and txn.added() > 0:
-            if self._environment.live_bytes() + txn.size > self._environment.quota_bytes + tolerated_bytes:
-                raise self._over_quota()
-
-    def is_free(self, txn: Any) -> bool:
-        """Return whether an addition may be tried after the store was `full`."""
-        if self.full is not None and self._environment.live_bytes() <= self._environment.quota_bytes:
-            self._say_full(None)
-        return self.full is None
-
-    def _may_exceed(self, txn: Any) -> bool:
-        return bool(txn.own) and self._environment.quota_bytes < MAP_BYTES
-
-    def _over_quota(self) -> StoreFull:
-        return StoreFull(self._environment.path, self._environment.quota_bytes)
-
-    def _say_full(self, full: StoreError | None) -> None:
-        if (self.full is None) != (full is None):
-            self.full = full
-            self._on_full()
 
 
 class LogSafety:

@@ -32,12 +32,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from rlite_pubsub import permissions
 from rlite_pubsub.storage.errors import StoreDamaged
+from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK
+from rlite_pubsub.storage.log.room import give_spare, take_spare
 from rlite_pubsub.storage.log.transaction import Layer, LogTransaction, Rows
-from rlite_pubsub.storage.system import sync
-from rlite_pubsub.storage.window.plain import LOG_HEAD_BYTES
+from rlite_pubsub.storage.system import sync, take_blocks
+from rlite_pubsub.storage.window.plain import LOG_HEAD_BYTES, taken_by
 from rlite_pubsub.storage.window.window import (
     BYTES,
     Segment,
+    index_bytes,
     index_path,
     log_path,
     make_index,
@@ -53,6 +56,12 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("rlite_pubsub")
 
 POSITION: Final = b"\0log"
+_SMALLEST_BYTES: Final = 1 << 20
+_QUICK_S, _SLOW_S = 4.0, 60.0
+"""A window that was full so soon is followed by one twice as large; one that took so long, by one half as large."""
+_MOST_AHEAD_BYTES: Final = 1 << 20
+_LEAST_LMDB_AHEAD_BYTES, _MOST_LMDB_AHEAD_BYTES = 256 << 10, 4 << 20
+_AHEAD_DIVISOR: Final = 8
 MOST_FROZEN: Final = 4
 """How many windows wait for a checkpoint before the writer that fills another one makes it itself."""
 _POSITION: Final = Struct(">QQ")
@@ -134,9 +143,15 @@ class Log:
         self._lmdb = checkpoint
         self._store = store
         self._writing = writing
-        self._window_bytes = window_bytes
+        self._window_bytes = min(window_bytes, _SMALLEST_BYTES)  # of the next window
+        self._most_window_bytes = window_bytes
+        self._begun_at = time.monotonic()  # the active window
         self._now_ms = now_ms
         self._is_taken = False  # by the transaction that writes
+        self.counts = False
+        """Whether what commits replace is looked up, so that `grown` is exact."""
+        self._ahead_of: OpenWindow | None = None
+        self._ahead_to = 0  # of this window, so many bytes have their place on the disk
         self._lock = Lock()  # of what the threads of this process share
         self._readers = 0
         self._closing: list[OpenWindow] = []
@@ -209,6 +224,8 @@ class Log:
         try:
             if txn.own:
                 self._append(txn.own, txn.id())
+                if self.counts:
+                    self._take_back(txn)
             txn.is_committed = True
         finally:
             self.give_up(txn)
@@ -219,6 +236,19 @@ class Log:
         self.end(txn)
         if is_taken:
             self._writing.release()
+
+    def _take_back(self, txn: LogTransaction) -> None:
+        """Take off `grown` what rows have replaced that the window did not have: it counts them as new ones."""
+        layer, tip = txn.layers[0]
+        is_another = layer.window is not self.active.window
+        replaced = 0
+        for key in txn.own:
+            if is_another or layer.window.get(tip, key) is None:
+                before = txn.committed(key)
+                if before is not None:
+                    replaced += taken_by(len(key), len(before))
+        if replaced:
+            self.active.window.grown -= replaced
 
     def _append(self, rows: Rows, number: int) -> None:
         now_ms = self._now_ms()
@@ -263,6 +293,7 @@ class Log:
         for path in (log_path(self._folder, number), index_path(self._folder, number)):
             path.unlink(missing_ok=True)  # of a writer that died here
         segment = Segment(number, active.last_commit(), self._store)
+        self._choose_size()
         if next_bytes > self._window_bytes:
             following = self._make(segment, next_bytes, next_rows)
         else:
@@ -274,14 +305,34 @@ class Log:
             pass
 
     def _make(self, segment: Segment, log_bytes: int, most_rows: int = 0) -> OpenWindow:
+        try:
+            made = self._made(segment, log_bytes, most_rows)
+        except OSError as failure:
+            if failure.errno not in NO_ROOM_ON_DISK or not give_spare(self._folder):
+                raise
+            made = self._made(segment, log_bytes, most_rows)
+        _sync_folder(self._folder)
+        return made
+
+    def _made(self, segment: Segment, log_bytes: int, most_rows: int) -> OpenWindow:
         log_fd = make_log(self._folder, segment)
         try:
             index_fd = make_index(self._folder, segment, log_bytes, most_rows)
         except OSError:
             os.close(log_fd)
+            log_path(self._folder, segment.number).unlink(missing_ok=True)
             raise
-        _sync_folder(self._folder)
         return OpenWindow(segment, log_fd, index_fd)
+
+    def _choose_size(self) -> None:
+        """Have the next window as large as turns come: a large one makes fewer checkpoints, a small one takes less of
+        the disk."""
+        now = time.monotonic()
+        took_s, self._begun_at = now - self._begun_at, now
+        if took_s < _QUICK_S:
+            self._window_bytes = min(self._window_bytes * 2, self._most_window_bytes)
+        elif took_s > _SLOW_S:
+            self._window_bytes = max(self._window_bytes // 2, min(_SMALLEST_BYTES, self._most_window_bytes))
 
     def _open(self, number: int, log_bytes: int = 0) -> OpenWindow:
         """Open a window of which others have made both files; or, with `log_bytes`, with a new index. Raises OSError;
@@ -365,6 +416,8 @@ class Log:
                 self._bring(oldest, pause)
             oldest.window.home = 1
             self._remove_files(oldest.number)
+            self._take_lmdb_ahead()
+            self.take_ahead()
         self._catch_up()
         return len(self.windows) > 1
 
@@ -404,7 +457,66 @@ class Log:
         for path in (index_path(self._folder, number), log_path(self._folder, number)):
             path.unlink(missing_ok=True)
 
+    # -- how much there is
+
+    def grown(self) -> int:
+        """Return about how much more LMDB will take once it has the windows."""
+        return sum([window.window.grown for window in self.windows])
+
+    def unhomed_bytes(self) -> int:
+        """Return how much is in the windows."""
+        return sum([window.window.tip % (1 << 32) * 8 - LOG_HEAD_BYTES for window in self.windows])
+
+    def bring_all_home(self) -> None:
+        """Have LMDB have everything that is committed, unless another process is bringing it. The caller holds the
+        writer lock. Raises OSError; lmdb.Error."""
+        if self.active.window.tip >> 32:
+            self.freeze()
+        while self.checkpoint():
+            pass
+
     # -- the disk
+
+    def has_ahead(self) -> bool:
+        """Return whether the disk has taken what is kept for removals beyond the end of the log."""
+        active = self.active
+        wanted = active.window.tip % (1 << 32) * 8 + self._ahead_bytes() // 2
+        return (self._ahead_of is active and wanted <= self._ahead_to) or self._take_log_ahead(active, wanted)
+
+    def _ahead_bytes(self) -> int:
+        return min(_MOST_AHEAD_BYTES, self._window_bytes // 4)
+
+    def _take_log_ahead(self, active: OpenWindow, wanted: int) -> bool:
+        """Have so much of a segment on the disk, and more if that can be had."""
+        self._ahead_of = active
+        self._ahead_to = os.fstat(active.log_fd).st_size
+        if wanted <= self._ahead_to:
+            return True
+        further = wanted + self._ahead_bytes() // 2
+        for end in (further, wanted):
+            try:
+                take_blocks(active.log_fd, 0, end)
+            except OSError:
+                continue
+            self._ahead_to = end
+            return True
+        return False
+
+    def take_ahead(self) -> bool:
+        """Take again of the disk what makes way when it is full. Returns False if there is no room for that."""
+        ahead_bytes = self._ahead_bytes()
+        return take_spare(self._folder, index_bytes(self._window_bytes) + 2 * ahead_bytes) and self.has_ahead()
+
+    def _take_lmdb_ahead(self) -> None:
+        info = self._lmdb.info()
+        end = (info["last_pgno"] + 1) * self._lmdb.stat()["psize"]
+        ahead = min(max(end // _AHEAD_DIVISOR, _LEAST_LMDB_AHEAD_BYTES), _MOST_LMDB_AHEAD_BYTES)
+        descriptor = os.open(self._lmdb.path(), os.O_RDWR | os.O_CLOEXEC)
+        try:
+            with suppress(OSError):  # then removals have what LMDB has free
+                take_blocks(descriptor, end, ahead)
+        finally:
+            os.close(descriptor)
 
     def sync(self) -> None:
         """Bring to the disk what is committed. Raises OSError."""

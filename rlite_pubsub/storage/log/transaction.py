@@ -77,7 +77,7 @@ class LogTransaction:
         self.is_committed = False
         self.own: Rows = {}
         self.size = 0
-        """About how many bytes the turn has changed."""
+        """About how many bytes more there are by this turn: what it has replaced is not taken off."""
         self._changes = 0
         self._ordered: list[bytes] = []
         self._ordered_at = 0
@@ -115,10 +115,11 @@ class LogTransaction:
 
     def delete(self, key: bytes) -> bool:
         """Remove a row; return whether it was there."""
-        if self.get(key) is None:
+        found = self.get(key)
+        if found is None:
             return False
         self.own[key] = None
-        self.size += ROW_BYTES
+        self.size -= ROW_BYTES + len(found)
         self._changes += 1
         return True
 
@@ -129,7 +130,8 @@ class LogTransaction:
         else:
             self.own = rows
         for value in rows.values():
-            self.size += ROW_BYTES + (0 if value is None else len(value))
+            if value is not None:
+                self.size += ROW_BYTES + len(value)
         self._changes += 1
 
     def added(self) -> int:
@@ -137,8 +139,16 @@ class LogTransaction:
         return sum(value is not None for value in self.own.values())
 
     def stat(self) -> dict[str, int]:
-        """Return whether there are any rows, as LMDB says how many there are."""
-        return {"entries": int(self.cursor().first())}
+        """Return what LMDB says of its pages, with those that it will need besides for what is not home yet. `entries`
+        is 0 if there has never been a row."""
+        stat = dict[str, int](**self.lmdb.stat())
+        grown, commits = self.size, 0
+        for layer, tip in self.layers:
+            grown += layer.window.grown
+            commits += tip >> 32
+        stat["leaf_pages"] = max(0, stat["leaf_pages"] + grown // stat["psize"])
+        stat["entries"] += commits + len(self.own)
+        return stat
 
     def cursor(self) -> LogCursor:
         """Return a cursor, which stands nowhere."""

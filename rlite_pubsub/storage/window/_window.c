@@ -358,6 +358,20 @@ static int set_word(WindowObject *self, PyObject *value, void *at)
     return 0;
 }
 
+static PyObject *get_grown(WindowObject *self, void *unused)
+{
+    return is_open(self) ? PyLong_FromLongLong((int64_t)load(word_at(&self->window, GROWN))) : NULL;
+}
+
+static int set_grown(WindowObject *self, PyObject *value, void *unused)
+{
+    long long grown = value ? PyLong_AsLongLong(value) : 0;
+    if (PyErr_Occurred() || !is_open(self))
+        return -1;
+    store(word_at(&self->window, GROWN), (uint64_t)grown);
+    return 0;
+}
+
 static PyObject *get_number(WindowObject *self, void *unused)
 {
     return is_open(self) ? PyLong_FromUnsignedLongLong(self->window.number) : NULL;
@@ -379,6 +393,7 @@ static PyGetSetDef window_words[] = {
     {"next", (getter)get_word, (setter)set_word, NULL, (void *)NEXT},
     {"home", (getter)get_word, (setter)set_word, NULL, (void *)HOME},
     {"synced", (getter)get_word, (setter)set_word, NULL, (void *)SYNCED},
+    {"grown", (getter)get_grown, (setter)set_grown, NULL, NULL},
     {"number", (getter)get_number, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

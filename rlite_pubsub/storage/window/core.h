@@ -38,7 +38,7 @@ enum {
 #define WINDOW_FULL 1
 
 /* The words of the index's head that change; window.py has the whole of it. */
-enum { TIP = 64, PENDING = 128, INDEXED = 136, NEXT = 144, USED = 152, HOME = 160, SYNCED = 192 };
+enum { TIP = 64, PENDING = 128, INDEXED = 136, NEXT = 144, USED = 152, HOME = 160, SYNCED = 192, GROWN = 200 };
 
 typedef struct {
     const uint8_t *log; /* mapped as far as it may grow; nobody looks beyond `tip`, or, under the lock, the file's end */
@@ -157,6 +157,15 @@ static inline uint64_t bytes_of_row(uint64_t key_bytes, uint32_t value_bytes)
 {
     return padded(ROW_HEAD_BYTES + key_bytes + (value_bytes == REMOVED ? 0 : value_bytes));
 }
+/* About what a row takes of LMDB: a place in a page that is three quarters full, or pages of its own. window.py has the
+   same sum, and plain.py. */
+static inline int64_t taken_by(uint64_t key_bytes, uint32_t value_bytes)
+{
+    uint64_t size = 10 + key_bytes + value_bytes;
+    if (value_bytes == REMOVED)
+        return 0;
+    return (int64_t)(size > 2000 ? 10 + key_bytes + (value_bytes + 16 + 4095) / 4096 * 4096 : 4096 / (4080 / size) * 4 / 3);
+}
 static inline uint64_t next_row(const Window *window, uint64_t at)
 {
     return at + bytes_of_row(row_key_bytes(window, at), row_value_bytes(window, at));
@@ -224,6 +233,26 @@ static void index_row(Window *window, uint64_t row, uint64_t hash, uint64_t from
         store(&slots[at], hash >> 32 << 32 | row / UNIT);
 }
 
+static inline int64_t taken_by_row(const Window *window, uint64_t row)
+{
+    return row ? taken_by(row_key_bytes(window, row), row_value_bytes(window, row)) : 0;
+}
+
+/* How much more the rows of a record take than those of the same keys that the window had before. */
+static int64_t grown_by(const Window *window, uint64_t at)
+{
+    int64_t grown = 0;
+    uint64_t row = first_row(at);
+    for (uint32_t rows = record_rows(window, at); rows; rows--, row = next_row(window, row))
+        grown += taken_by_row(window, row) - taken_by_row(window, row_previous(window, row));
+    return grown;
+}
+
+static inline void add_grown(Window *window, int64_t grown)
+{
+    store(word_at(window, GROWN), load(word_at(window, GROWN)) + (uint64_t)grown);
+}
+
 static void index_record(Window *window, uint64_t at)
 {
     uint64_t row = first_row(at);
@@ -289,8 +318,9 @@ static int window_repair(Window *window, uint64_t file_bytes)
 {
     uint64_t limit = file_bytes < window->log_bytes ? file_bytes : window->log_bytes;
     uint64_t tip = load(word_at(window, TIP)), end = end_of(tip), commits = commits_of(tip), next;
+    int64_t grown = 0;
     while ((next = whole_record(window, end, limit)) && commits < 0xffffffff)
-        end = next, commits++;
+        grown += grown_by(window, end), end = next, commits++;
     if (end < file_bytes || load(word_at(window, PENDING)) != end) {
         int status = cut_off(window, end);
         if (status)
@@ -303,6 +333,7 @@ static int window_repair(Window *window, uint64_t file_bytes)
         store(word_at(window, INDEXED), at + record_bytes(window, at));
     }
     store(word_at(window, TIP), tip_of(commits, end));
+    add_grown(window, grown);
     return 0;
 }
 
@@ -366,6 +397,7 @@ static int window_append(Window *window, const Row *rows, uint32_t count, uint64
     STEP(5);
     store(word_at(window, INDEXED), end + size);
     STEP(6);
+    add_grown(window, grown_by(window, end));
     if (window->record_bytes > 1 << 20) {
         free(window->record);
         window->record = NULL, window->record_bytes = 0;

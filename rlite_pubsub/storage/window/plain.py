@@ -33,7 +33,11 @@ _UNIT: Final = 8
 _REMOVED: Final = 0xFFFFFFFF
 _MOST_COMMITS: Final = 0xFFFFFFFF
 _MOST_RECORD_BYTES: Final = 0xFFFFFFF8
-_TIP, _PENDING, _NEXT, _HOME, _SYNCED = (byte // 8 for byte in (64, 128, 144, 160, 192))
+_TIP, _PENDING, _NEXT, _HOME, _SYNCED, _GROWN = (byte // 8 for byte in (64, 128, 144, 160, 192, 200))
+_WORD_BITS: Final = 64
+_LARGE_ROW_BYTES: Final = 2000
+_PAGE_BYTES: Final = 4096
+_IN_PAGE_BYTES: Final = 4080
 
 
 Record: TypeAlias = tuple[int, int, int, list[tuple[bytes, int]]]
@@ -110,7 +114,7 @@ class PlainWindow:
             self._cut_off(end)
             raise
         self._put(_TIP, (tip >> 32) + 1 << 32 | (end + size) // _UNIT)
-        self.look(self.tip)
+        self.grown += self._grown_by(self._between(tip, self.tip))
         return True
 
     def is_whole(self) -> bool:
@@ -125,6 +129,7 @@ class PlainWindow:
         if end < file_bytes or self._words[_PENDING] != end:
             self._cut_off(end)
         self._put(_TIP, commits << 32 | end // _UNIT)
+        self.grown += self._grown_by(self._between(tip, self.tip))
 
     # -- words that all processes share
 
@@ -151,6 +156,15 @@ class PlainWindow:
     @synced.setter
     def synced(self, end: int) -> None:
         self._put(_SYNCED, end)
+
+    @property
+    def grown(self) -> int:
+        word = self._words[_GROWN]
+        return word - (word >> _WORD_BITS - 1 << _WORD_BITS)
+
+    @grown.setter
+    def grown(self, size: int) -> None:
+        self._put(_GROWN, size % (1 << _WORD_BITS))
 
     def close(self) -> None:
         if self.users:
@@ -199,6 +213,18 @@ class PlainWindow:
         """Return the value of the row at this place; None if it says that the key was removed."""
         _, value_bytes, key_bytes, _ = _ROW.unpack(os.pread(self._log_fd, _ROW.size, row))
         return None if value_bytes == _REMOVED else os.pread(self._log_fd, value_bytes, row + _ROW.size + key_bytes)
+
+    def _grown_by(self, records: Iterator[Record]) -> int:
+        """Return how much more the rows of these records take than those of the same keys before."""
+        grown = 0
+        for _, _, _, rows in records:
+            for _, row in rows:
+                previous, value_bytes, key_bytes, _ = _ROW.unpack(os.pread(self._log_fd, _ROW.size, row))
+                grown += taken_by(key_bytes, value_bytes)
+                if previous:
+                    _, value_bytes, key_bytes, _ = _ROW.unpack(os.pread(self._log_fd, _ROW.size, previous * _UNIT))
+                    grown -= taken_by(key_bytes, value_bytes)
+        return grown
 
     def _whole_record(self, at: int, limit: int) -> int:
         """Return the end of the record at this place; 0 if there is no whole one below the limit."""
@@ -292,6 +318,16 @@ class PlainView:
     def _previous(self, snapshot: int, at: int) -> bytes | None:
         end = _end(snapshot)
         return next((key for key in self._keys[:at][::-1] if self._window.rows[key][0] < end), None)
+
+
+def taken_by(key_bytes: int, value_bytes: int) -> int:
+    """Return about what a row takes of LMDB: a place in a page that is three quarters full, or pages of its own."""
+    if value_bytes == _REMOVED:
+        return 0
+    size = 10 + key_bytes + value_bytes
+    if size > _LARGE_ROW_BYTES:
+        return 10 + key_bytes + (value_bytes + 16 + _PAGE_BYTES - 1) // _PAGE_BYTES * _PAGE_BYTES
+    return _PAGE_BYTES // (_IN_PAGE_BYTES // size) * 4 // 3
 
 
 def _end(snapshot: int) -> int:

@@ -21,14 +21,15 @@ All numbers of the segment are little-endian; places are offsets into it, and mu
               previous is the place, divided by 8, of the row that the same key had before in this segment; 0: none
     index     the head, 4,096 bytes: "RLITEIDX", format u32, 0 u32, number u64, first commit u64, slots u64, seed (16),
               how large the segment may become u64, little-endian; then words of the machine, u64 each: from byte 64
-              tip; from byte 128 pending, indexed, next, used, home; from byte 192 synced
+              tip; from byte 128 pending, indexed, next, used, home; from byte 192 synced, grown
               slots, u64 each: the upper half of the key's hash (SipHash-1-3), the place of its newest row divided by 8
 
 `tip` is what is committed: how many commits, in the upper half, and where they end, divided by 8. A tip, once read, is
 a snapshot: a row that begins at or beyond its end does not exist for it. `pending` is where the record ends that is
 being written. `indexed` is how far the slots know the log: what is committed beyond it has to be searched. `next` is
 the number of the next segment once this one is frozen, `home` is 1 once LMDB has all of it, `synced` how far it is
-known to be on the disk.
+known to be on the disk. `grown`, a signed number, is about how many bytes more LMDB will take once it has the
+window: rows that LMDB has as well count as new ones, unless whoever wrote them took that back.
 
     LAW   The log is the truth, and the index a way to find it: a record counts once `tip` has passed it, or, after a
           writer has died, if it is whole. Acknowledge after `tip` has moved.
@@ -96,6 +97,8 @@ class Window(Protocol):
     """1 once a commit of LMDB has all that this window has."""
     synced: int
     """The place up to which the log is on the disk."""
+    grown: int
+    """About how many bytes more LMDB will take once it has the window."""
 
     def get(self, snapshot: int, key: bytes, /) -> bytes | Literal[False] | None:
         """Return the value of a key; False if it was removed; None if this window says nothing of it."""
@@ -182,11 +185,20 @@ def read_head(path: Path, descriptor: int) -> Segment:
     return Segment(number, first_commit, store)
 
 
+def index_bytes(log_bytes: int) -> int:
+    """Return how large the index of a segment of this size is."""
+    return INDEX_HEAD_BYTES + _slots(log_bytes, 0) * 8
+
+
+def _slots(log_bytes: int, most_rows: int) -> int:
+    return 1 << max(10, ((most_rows or log_bytes // _ROW_BYTES) * 4 // 3 + 1).bit_length())
+
+
 def make_index(folder: Path, segment: Segment, log_bytes: int, most_rows: int = 0) -> int:
     """Create an index that knows nothing yet, for a segment of this size with room for so many rows (0: as many as that
     usually are); return its descriptor. One that is there is replaced: whoever has it open keeps the old one. Raises
     OSError."""
-    slots = 1 << max(10, ((most_rows or log_bytes // _ROW_BYTES) * 4 // 3 + 1).bit_length())
+    slots = _slots(log_bytes, most_rows)
     path = index_path(folder, segment.number)
     made = path.with_suffix(f".{segment.number}.new")
     made.unlink(missing_ok=True)

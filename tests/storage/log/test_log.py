@@ -357,6 +357,9 @@ class Interrupted:
             self._meanwhile.pop()()
         return self._environment.begin(**options)
 
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._environment, name)
+
 
 def test_snapshot_is_of_one_moment_even_if_a_window_comes_home_while_it_is_taken(opened: Opened) -> None:
     def meanwhile() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -52,7 +53,6 @@ def test_work_that_fails_changes_nothing(store: Store) -> None:
     assert get(store, b"Ka") == b"2"
 
 
-@pytest.mark.sources("a compiled Turn takes none but an Environment, and LogEnvironment is not one yet")
 def test_turn_reads_its_own_changes_and_others_see_them_at_its_end(store: Store) -> None:
     turn = Turn(store.data, lambda: None)
     txn = turn.begin(write=True)
@@ -90,6 +90,50 @@ def test_quota_refuses_additions_and_lets_removals_through(tmp_path: Path) -> No
         assert 100 < kept < 400
         store.data.write(lambda txn: txn.delete(b"K0"), freeing=True)
         assert get(store, b"K0") is None and get(store, b"K1") == bytes(4000)
+
+
+def test_what_is_written_over_and_over_does_not_fill_the_quota(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store", quota_bytes=1 << 20) as store:
+        for number in range(3000):
+            put(store, b"K%d" % (number % 20), bytes(4000))
+        assert store.data.account.sizes().live < 300_000
+
+
+@pytest.mark.parametrize("value_bytes", [100, 1500, 9000])
+def test_estimate_of_what_there_is_is_near_what_there_is_once_it_is_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value_bytes: int
+) -> None:
+    monkeypatch.setenv("RLITE_STORE_WINDOW_BYTES", str(16 << 20))
+    with Store.open(tmp_path / "store", quota_bytes=1 << 30) as store:
+        dice = random.Random(1)
+
+        def fill(txn: Any) -> None:
+            for _ in range(3000):
+                txn.put(b"K" + dice.randbytes(8), bytes(value_bytes))
+
+        for _ in range(2):
+            store.data.write(fill)
+            estimate = store.data.account.sizes().live
+            store.data.guard(lambda txn: store.data.log.bring_all_home())  # type: ignore[attr-defined]
+            assert 0.7 < store.data.account.sizes().live / estimate < 1.4
+
+        def remove(txn: Any) -> None:
+            for key, _ in list(txn.cursor().iternext()):
+                if key != b"\0log":
+                    txn.delete(key)
+
+        store.data.write(remove, freeing=True)
+        assert store.data.account.sizes().live < estimate / 4
+
+
+def test_what_is_removed_makes_room_at_once(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store", quota_bytes=1 << 20) as store:
+        for _ in range(20):
+            with pytest.raises(StoreFull):
+                for number in range(1000):
+                    put(store, b"K%d" % number, bytes(4000))
+            for number in range(0, 100, 2):
+                store.data.write(lambda txn: txn.delete(b"K%d" % number), freeing=True)  # noqa: B023
 
 
 def test_windows_are_brought_home_by_themselves(store: Store) -> None:

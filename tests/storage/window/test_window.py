@@ -21,7 +21,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 import rlite_pubsub.storage.window as package
 from rlite_pubsub.storage.errors import StoreDamaged
 from rlite_pubsub.storage.window import window as window_module
-from rlite_pubsub.storage.window.plain import PlainView, PlainWindow
+from rlite_pubsub.storage.window.plain import PlainView, PlainWindow, taken_by
 from rlite_pubsub.storage.window.window import Segment, make_index, make_log, read_head
 
 SOURCE = Path(package.__path__[0]) / "_window.c"
@@ -428,6 +428,11 @@ class Handles(RuleBasedStateMachine):
         self.files.rebuild("c").close()
         self.open()
         assert self.handles[0].tip == tip
+
+    @invariant()
+    def grown(self) -> None:
+        for handle in getattr(self, "handles", ()):
+            assert handle.grown == sum(taken_by(len(k), len(v)) for k, v in self.now.items() if v is not None)
 
     @invariant()
     def newest(self) -> None:
