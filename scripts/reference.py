@@ -1,8 +1,8 @@
 """Writes the generated parts of the documentation from the declarations in the code.
 
 `docs/cli.md`, `docs/spark.md` and `docs/reference/commands.md`, `directives.md`, `http-api.md` and `python.md` each
-hold one generated part between markers, and `docs/benchmarks.md` holds the table that `--bench FILE.md` names. `--check` writes nothing
-and fails if a page is out of date.
+hold one generated part between markers, and `docs/benchmarks.md` holds the table that `--bench FILE.md` names.
+`--check` writes nothing and fails if a page is out of date.
 """
 
 from __future__ import annotations

@@ -34,9 +34,9 @@ from rlite_pubsub.storage.errors import (
 from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK
 from rlite_pubsub.storage.locks.gate import Gate, NestedTransaction
 from rlite_pubsub.storage.locks.reader_number import ReaderNumber
-from rlite_pubsub.storage.log.log import Log, Place
+from rlite_pubsub.storage.log.log import Log
 from rlite_pubsub.storage.log.room import UNLIMITED_BYTES, LogRoom
-from rlite_pubsub.storage.log.transaction import LogTransaction
+from rlite_pubsub.storage.log.transaction import LogTransaction, Place
 from rlite_pubsub.storage.pages.account import Sizes
 from rlite_pubsub.storage.pages.readers import OldReader, ReaderWatch, TableLine
 from rlite_pubsub.storage.window.window import BYTES
@@ -227,7 +227,8 @@ class LogEnvironment:
 
     def told(self, error: Exception) -> Exception:
         """Translate an error of a turn's transaction into ours."""
-        return self._said(error) if isinstance(error, lmdb.Error | OSError) else error
+        is_ours = isinstance(error, lmdb.Error) or (isinstance(error, OSError) and error.errno is not None)
+        return self._said(error) if is_ours else error
 
     def _enter(self) -> None:
         turn = self.turns.get(get_ident())

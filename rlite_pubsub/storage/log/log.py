@@ -33,8 +33,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from rlite_pubsub import permissions
 from rlite_pubsub.storage.errors import StoreDamaged
 from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK
+from rlite_pubsub.storage.log.following import MOST_KEPT_BYTES, kept_from
 from rlite_pubsub.storage.log.room import give_spare, take_spare
-from rlite_pubsub.storage.log.transaction import Layer, LogTransaction, Rows
+from rlite_pubsub.storage.log.transaction import Layer, LogTransaction, Place, Rows
 from rlite_pubsub.storage.system import sync, take_blocks
 from rlite_pubsub.storage.window.plain import LOG_HEAD_BYTES, taken_by
 from rlite_pubsub.storage.window.window import (
@@ -80,6 +81,11 @@ class Position(NamedTuple):
     commit: int
 
 
+def packed_position(position: Position) -> bytes:
+    """Return the value of that row."""
+    return _POSITION.pack(*position)
+
+
 class Writing(Protocol):
     """The store's writer lock: it dies with the process that holds it."""
 
@@ -87,13 +93,6 @@ class Writing(Protocol):
         """Take it; False if this thread keeps it already, and goes on doing so."""
 
     def release(self) -> object: ...
-
-
-class Place(NamedTuple):
-    """How far somebody has read: a window, and a tip of it."""
-
-    segment: int
-    tip: int
 
 
 class OpenWindow:
@@ -148,6 +147,8 @@ class Log:
         self._begun_at = time.monotonic()  # the active window
         self._now_ms = now_ms
         self._is_taken = False  # by the transaction that writes
+        self.most_kept_bytes = MOST_KEPT_BYTES
+        """Of segments that are home, for those who follow the log."""
         self.counts = False
         """Whether what commits replace is looked up, so that `grown` is exact."""
         self._ahead_of: OpenWindow | None = None
@@ -334,7 +335,7 @@ class Log:
         elif took_s > _SLOW_S:
             self._window_bytes = max(self._window_bytes // 2, min(_SMALLEST_BYTES, self._most_window_bytes))
 
-    def _open(self, number: int, log_bytes: int = 0) -> OpenWindow:
+    def open_window(self, number: int, log_bytes: int = 0) -> OpenWindow:
         """Open a window of which others have made both files; or, with `log_bytes`, with a new index. Raises OSError;
         StoreDamaged."""
         path = log_path(self._folder, number)
@@ -364,7 +365,7 @@ class Log:
         with self._lock:
             while following := self.windows[0].window.next:
                 try:
-                    self.windows = self._open(following), *self.windows
+                    self.windows = self.open_window(following), *self.windows
                 except FileNotFoundError:  # while this process did nothing, it was brought home, and has gone
                     before = self.windows
                     self.windows = self._joined()
@@ -389,7 +390,7 @@ class Log:
             try:
                 number = self.position().segment + 1
                 while number:
-                    opened.insert(0, self._open(number))
+                    opened.insert(0, self.open_window(number))
                     number = opened[0].window.next
                 return tuple(opened)
             except FileNotFoundError:
@@ -415,7 +416,7 @@ class Log:
             if self.position().segment < oldest.number:
                 self._bring(oldest, pause)
             oldest.window.home = 1
-            self._remove_files(oldest.number)
+            self._remove_home(oldest.number)
             self._take_lmdb_ahead()
             self.take_ahead()
         self._catch_up()
@@ -435,7 +436,7 @@ class Log:
                             txn.delete(key)
                     cursor.putmulti([(key, value) for key, value in rows if value is not None])
                     pause()
-                txn.put(POSITION, _POSITION.pack(window.number, window.last_commit()))
+                txn.put(POSITION, packed_position(Position(window.number, window.last_commit())))
         finally:
             view.close()
 
@@ -452,6 +453,22 @@ class Log:
                 yield True
         finally:
             os.close(descriptor)
+
+    def _remove_home(self, last: int) -> None:
+        """Remove the files of segments up to this one that nobody follows any more."""
+        numbers = sorted(number for number in self._numbers() if number <= last)
+        kept = kept_from(self._folder)
+        left = self.most_kept_bytes
+        for number in reversed(numbers):
+            if kept is not None and number >= kept:
+                with suppress(FileNotFoundError):
+                    left -= log_path(self._folder, number).stat().st_size
+                if left >= 0:
+                    continue
+            self._remove_files(number)
+
+    def _numbers(self) -> set[int]:
+        return {int(path.name.removeprefix(_NAME)) for path in self._folder.glob(f"{_NAME}*")}
 
     def _remove_files(self, number: int) -> None:
         for path in (index_path(self._folder, number), log_path(self._folder, number)):
@@ -533,12 +550,12 @@ class Log:
         position = self.position()
         commit = position.commit
         opened = list[OpenWindow]()
-        numbers = {int(path.name.removeprefix(_NAME)) for path in self._folder.glob(f"{_NAME}*")}
+        numbers = self._numbers()
         number = position.segment + 1
         while number in numbers:
             try:
                 size = log_path(self._folder, number).stat().st_size
-                window = self._open(number, max(self._window_bytes, size))
+                window = self.open_window(number, max(self._window_bytes, size))
             except StoreDamaged as damage:
                 log.warning("%s; what it had is lost", damage)
                 break

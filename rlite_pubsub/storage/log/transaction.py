@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from rlite_pubsub.storage.keys.key_bytes import ROW_BYTES
 
@@ -60,6 +60,13 @@ class Layer:
         self.window.close()
 
 
+class Place(NamedTuple):
+    """How far somebody has read: a window, and a tip of it."""
+
+    segment: int
+    tip: int
+
+
 Snapshot: TypeAlias = tuple[Layer, int]
 """A window, and what it had committed."""
 
@@ -81,6 +88,12 @@ class LogTransaction:
         self._changes = 0
         self._ordered: list[bytes] = []
         self._ordered_at = 0
+
+    @property
+    def place(self) -> Place:
+        """How far the log is read that it sees."""
+        layer, tip = self.layers[0]
+        return Place(layer.window.number, tip)
 
     def id(self) -> int:
         """Return the number of the commit that is being made; of one that only reads, that of the last one it sees."""
@@ -264,6 +277,9 @@ class LogCursor:
         while found:
             yield self.item() if values else self.key()
             found = self.next()
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        return self.iternext()
 
     def putmulti(self, rows: list[tuple[bytes, bytes]]) -> None:
         """Write rows."""
