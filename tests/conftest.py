@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 import recorded_session
+from engines import open_data
 from http_server import HttpServer
 from server_process import Serve, ServerProcess
 
 from rlite_pubsub.storage import fork
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
+from rlite_pubsub.storage.log.environment import LogEnvironment
 from rlite_pubsub.storage.store import Store
 
 
@@ -23,8 +25,9 @@ def no_turn_is_left_open() -> Iterator[None]:
     """A turn that a test leaves open would keep the environment from being closed in the children of later tests."""
     yield
     for environment in list(fork.open_here):
-        if isinstance(environment, LmdbEnvironment):
-            turn = environment.handle.turns.get(get_ident())
+        if isinstance(environment, LmdbEnvironment | LogEnvironment):
+            turns = environment.handle.turns if isinstance(environment, LmdbEnvironment) else environment.turns
+            turn = turns.get(get_ident())
             if turn is not None:
                 turn.end(commit=False)
 
@@ -54,7 +57,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[Environment]:
     """One file, with room for all that tests put into it."""
-    opened = LmdbEnvironment(tmp_path / "data.mdb", "no", quota_bytes=1 << 30)
+    opened = open_data(tmp_path / "data.mdb", 1 << 30)
     yield opened
     opened.close()
 

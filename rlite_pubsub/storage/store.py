@@ -198,7 +198,15 @@ def _open_data(
     path: Path, locks: WriterLocks, quota_bytes: int, durability: Durability, *, is_alone: bool, proves: bool
 ) -> Environment:
     if os.environ.get("RLITE_STORE_ENGINE") == "log":
-        return _open_log(path, locks, quota_bytes, durability, is_alone=is_alone)
+        if is_alone:
+            _let_log_begin(path, locks, quota_bytes, durability, proves=proves)
+        return _open_log(path, locks, quota_bytes, durability, is_alone=is_alone, proves=proves)
+    return _open_pages(path, locks, quota_bytes, durability, is_alone=is_alone, proves=proves)
+
+
+def _open_pages(
+    path: Path, locks: WriterLocks, quota_bytes: int, durability: Durability, *, is_alone: bool, proves: bool
+) -> LmdbEnvironment:
     was_ours = checkpoint.was_saved(path)
     given_up = checkpoint.restore(path) if is_alone else 0
     if given_up:
@@ -231,10 +239,31 @@ def _open_data(
     return environment
 
 
+def _let_log_begin(
+    path: Path, locks: WriterLocks, quota_bytes: int, durability: Durability, *, proves: bool
+) -> None:
+    """Make a store that has no log yet one that a log can begin with: all that its last processes have left beside
+    data.mdb is brought into it, once and for all, before there is a log."""
+    left = [path.with_name(f"data.{ending}") for ending in ("safe", "delta", "journal")]
+    if not _has_contents(path) or next(path.parent.glob("data.log.*"), None) is not None:
+        return
+    if not any(map(Path.exists, left)):
+        return
+    before = _open_pages(path, locks, quota_bytes, durability, is_alone=True, proves=proves)
+    try:
+        before.sync()
+    finally:
+        before.close()
+    for file in left:
+        file.unlink(missing_ok=True)
+
+
 def _open_log(
-    path: Path, locks: WriterLocks, quota_bytes: int, durability: Durability, *, is_alone: bool
+    path: Path, locks: WriterLocks, quota_bytes: int, durability: Durability, *, is_alone: bool, proves: bool
 ) -> Environment:
     """Open a store whose truth is the log: for tests, until it is complete."""
+    if proves and _has_contents(path) and (fault := proving.fault_in(path, is_shared=not is_alone)):
+        raise StoreDamaged(path, fault)
     from rlite_pubsub.storage.log.environment import LogEnvironment
     from rlite_pubsub.storage.log.writer import LogWriterLock
 
@@ -244,6 +273,8 @@ def _open_log(
         path, durability, quota_bytes=quota_bytes, writer=writer, is_alone=is_alone, window_bytes=window_bytes
     )
     try:
+        if is_alone:
+            upgrade(environment)
         format.check_or_mark(environment)
     except BaseException:
         environment.close()

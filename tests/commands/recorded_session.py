@@ -8,6 +8,8 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
+from engines import open_data
+
 import rlite_pubsub.commands.all  # noqa: F401  fills the command table
 from rlite_pubsub.engine.dispatch import execute
 from rlite_pubsub.engine.engine import Engine, Surroundings
@@ -17,7 +19,6 @@ from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.storage.environment import Environment
-from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 
 
 class Clock:
@@ -115,7 +116,7 @@ class House:
         self.timers = Timers(self.clock)
         initial = {name.replace("_", "-"): value for name, value in settings.items()}
         folder = tempfile.mkdtemp(prefix="rlite-house-")
-        self.data = LmdbEnvironment(Path(folder) / "data.mdb", "no", quota_bytes=1 << 30)
+        self.data = open_data(Path(folder) / "data.mdb", 1 << 30)
         rules = Rules(self.data)
         surroundings = Surroundings(
             call_later=lambda seconds, callback: self.timers.call_later(seconds, callback), stopwatch=self.clock

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from engines import open_data
 from keeper import Clock, Keeper
 from topic_house import house  # noqa: F401  a fixture
 
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.storage.environment import Environment
-from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def clock() -> Clock:
 @pytest.fixture
 def data(tmp_path: Path) -> Iterator[Environment]:
     """It is soon full."""
-    opened = LmdbEnvironment(tmp_path / "data.mdb", "no", quota_bytes=1 << 22)
+    opened = open_data(tmp_path / "data.mdb", 1 << 22)
     yield opened
     opened.close()
 

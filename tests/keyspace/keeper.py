@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from engines import open_data
+
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.retained import Retained
 from rlite_pubsub.keyspace.topic.rules import Rules
 from rlite_pubsub.keyspace.topic.topic import Topic
-from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 from rlite_pubsub.storage.topics import entry_ids, topic_settings
 from rlite_pubsub.storage.topics.entry_ids import Id
 from rlite_pubsub.storage.topics.topic_settings import NOTHING_SAID, RetentionLimits, Rule, TopicSettings
@@ -33,7 +34,7 @@ class Keeper:
     def __init__(self, folder: Path, beside: Keeper | None = None) -> None:
         self.clock = beside.clock if beside is not None else Clock()
         self.data = (
-            beside.data if beside is not None else LmdbEnvironment(folder / "data.mdb", "no", quota_bytes=1 << 30)
+            beside.data if beside is not None else open_data(folder / "data.mdb", 1 << 30)
         )
         self.rules = Rules(self.data)
         self.rules.refresh()

@@ -10,6 +10,7 @@ from time import thread_time
 from typing import TypeVar
 
 import pytest
+from engines import open_data
 
 from rlite_pubsub.keyspace.collection import Collection
 from rlite_pubsub.keyspace.hashes import Hash
@@ -24,7 +25,6 @@ from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import RecordDamaged
 from rlite_pubsub.storage.keys import key_records, members
 from rlite_pubsub.storage.keys.rows import Rows
-from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 
 OF_COLLECTIONS = (
     databases.ELEMENTS,
@@ -75,7 +75,7 @@ def sweep(here: Keyspace) -> None:
 
 @pytest.fixture
 def roomy(tmp_path: Path) -> Iterator[Environment]:
-    opened = LmdbEnvironment(tmp_path / "roomy.mdb", "no", quota_bytes=1 << 30, first_map_bytes=1 << 28)
+    opened = open_data(tmp_path / "roomy.mdb", 1 << 30)
     yield opened
     opened.close()
 

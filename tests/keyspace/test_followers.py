@@ -9,6 +9,7 @@ from typing import Any
 
 import hiredis
 import pytest
+from engines import open_data
 
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.append import encode_entry
@@ -16,7 +17,6 @@ from rlite_pubsub.keyspace.topic.followers import READ_BYTES, Followers, Key
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.pubsub.hub import Hub
 from rlite_pubsub.pubsub.session import Session
-from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import Id
 
@@ -51,7 +51,7 @@ class Log:
     """A topic, who follows it, and turns."""
 
     def __init__(self, path: Path) -> None:
-        self.environment = LmdbEnvironment(path, "no", quota_bytes=1 << 30, first_map_bytes=1 << 30)
+        self.environment = open_data(path, 1 << 30)
         self.keyspace = Keyspace(self.environment, lambda: 1000)
         self.hub = Hub(lambda counts: None)
         self.followed: set[Key] = set()

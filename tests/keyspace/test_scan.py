@@ -6,6 +6,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from engines import open_data
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -15,7 +16,6 @@ from rlite_pubsub.keyspace.hashes import Hash
 from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.sets import Set
 from rlite_pubsub.keyspace.sorted_sets import SortedSet
-from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 
 COLLECTIONS = b"a set", b"a hash", b"a sorted set"
 FIRST_MEMBERS = 600
@@ -62,7 +62,7 @@ class Scans(RuleBasedStateMachine):
     def begin(self, first: list[bytes]) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.clock = Clock(1_000)
-        self.environment = LmdbEnvironment(Path(self.folder.name) / "data.mdb", "no", quota_bytes=1 << 24)
+        self.environment = open_data(Path(self.folder.name) / "data.mdb", 1 << 24)
         self.open_keyspaces()
         self.keys: set[bytes] = set()
         self.members: set[bytes] = {b"member%d" % number for number in range(FIRST_MEMBERS)}
@@ -164,7 +164,7 @@ class Scans(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.environment.close()
-        self.environment = LmdbEnvironment(Path(self.folder.name) / "data.mdb", "no", quota_bytes=1 << 24)
+        self.environment = open_data(Path(self.folder.name) / "data.mdb", 1 << 24)
         self.open_keyspaces()
 
     # -- the scans

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from engines import open_data
 
 from rlite_pubsub.groups import group as groups
 from rlite_pubsub.groups.group import Group
@@ -13,7 +14,6 @@ from rlite_pubsub.keyspace.keyspace import Keyspace
 from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.groups import pending
-from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import BYTES, MIN, Id
 
@@ -25,7 +25,7 @@ class TopicHouse:
 
     def __init__(self, folder: Path, quota_bytes: int = 1 << 26) -> None:
         path = folder / "data.mdb"
-        self.environment = LmdbEnvironment(path, "no", quota_bytes=quota_bytes, first_map_bytes=quota_bytes)
+        self.environment = open_data(path, quota_bytes)
         self.now_ms = 1_000_000
         self.keyspace = Keyspace(self.environment, lambda: self.now_ms)
         self.keyspace.create_topic(0, NAME)

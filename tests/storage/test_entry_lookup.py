@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from engines import open_data
+
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.lmdb_environment import LmdbEnvironment
 from rlite_pubsub.storage.topics import chunks, entry_ids, entry_lookup
 
 TOPIC = 5
 
 
 def looked_up(folder: Path, stored: range, wanted: list[int]) -> list[bytes | None]:
-    environment = LmdbEnvironment(folder / "data.mdb", "no", quota_bytes=1 << 24)
+    environment = open_data(folder / "data.mdb", 1 << 24)
 
     def work(txn: Txn) -> list[bytes | None]:
         txn.put(b"\0", b"")  # no store begins with its entries

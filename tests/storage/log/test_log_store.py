@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from patience import until
 
+import rlite_pubsub
 from rlite_pubsub.storage.errors import StoreClosed, StoreFull, StoreHeld, StoreRemoved
 from rlite_pubsub.storage.locks.gate import NestedTransaction
 from rlite_pubsub.storage.store import Store
@@ -159,6 +160,36 @@ def test_store_that_is_no_longer_at_its_path_refuses_every_use(tmp_path: Path) -
         assert not store.is_in_place()
         with pytest.raises(StoreRemoved):
             put(store, b"Ka", b"1")
+
+
+OF_PAGES = """
+import os, signal, sys
+from rlite_pubsub import Redis
+client = Redis(sys.argv[1])
+for number in range(500):
+    client.set(f"k{number}", "x" * number)
+client.rpush("list", *range(1000))
+print("written", flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_store_of_pages_that_was_killed_becomes_one_with_a_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    monkeypatch.setenv("RLITE_STORE_ENGINE", "pages")
+    for _ in range(times):
+        done = subprocess.run([sys.executable, "-c", OF_PAGES, str(tmp_path / "store")], stdout=subprocess.PIPE)
+        assert done.stdout == b"written\n"
+    monkeypatch.setenv("RLITE_STORE_ENGINE", "log")
+    for _ in range(2):
+        with rlite_pubsub.Redis(tmp_path / "store") as client:
+            assert client.mget([f"k{number}" for number in range(500)]) == [b"x" * number for number in range(500)]
+            assert client.llen("list") == 1000 * times
+            client.set("k0", "")
+        names = {path.name for path in (tmp_path / "store").iterdir()}
+        assert not names & {"data.safe", "data.delta", "data.journal"} and any(map("data.log.1".__eq__, names))
 
 
 OTHER = """
