@@ -68,6 +68,8 @@ KINDS: dict[Made, str] = {
 OF_TEXT = frozenset((Made.KEY, Made.VALUE, Made.BODY))
 """What may be wanted as another type."""
 _ALWAYS = (Made.TOPIC, Made.ID, Made.MS, Made.SEQ, Made.TIMESTAMP)
+EVERY = (*_ALWAYS, Made.KEY, Made.VALUE, Made.HEADERS)
+"""Of every topic, `events` too."""
 
 
 class Column(NamedTuple):

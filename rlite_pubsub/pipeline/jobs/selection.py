@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from rlite_pubsub.cold.origin import text_of
 from rlite_pubsub.pipeline.cold_topic import ColdTopic, cold_topic
-from rlite_pubsub.pipeline.columns import Made, columns_with
 from rlite_pubsub.pipeline.connection import connect
 from rlite_pubsub.pipeline.errors import OptionRefused, TopicMissing
 from rlite_pubsub.pipeline.field_columns import field_columns
@@ -29,7 +28,6 @@ ALL_COLUMNS = (
     "headers array<struct<name: binary, value: binary>>"
 )
 """Of every topic, `events` too."""
-_EVERY = (Made.TOPIC, Made.ID, Made.MS, Made.SEQ, Made.TIMESTAMP, Made.KEY, Made.VALUE, Made.HEADERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,9 +191,10 @@ class Filtered(Selection):
 
     def matching(self, spark: SparkSession) -> DataFrame:
         """Return the entries for which it is true. Raises OptionRefused where Spark does not understand it."""
+        from rlite_pubsub.pipeline.columns import EVERY, columns_with
         from rlite_pubsub.pipeline.schema import structure
 
-        made = columns_with(_EVERY, field_columns(self.fields or ""))
+        made = columns_with(EVERY, field_columns(self.fields or ""))
         option, expression = self.said
         frame = self.read(spark, structure(made))
         if expression is None:
