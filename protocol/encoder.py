@@ -123,6 +123,20 @@ def encode(reply: Reply, protocol: int) -> bytes:
     return _ENCODERS[kind](reply, protocol)
 
 
+def confirmations(word: bytes, names: list[bytes], counts: list[int], protocol: int) -> bytes:
+    """Return the pushes of (word, name, count) that confirm each of these names."""
+    head = (b"*3\r\n" if protocol == 2 else b">3\r\n") + bulk(word)
+    parts: list[bytes] = []
+    for at in range(len(names)):
+        size, count = len(names[at]), counts[at]
+        parts.append(head)
+        parts.append(_HEADERS[size] if size < len(_HEADERS) else b"$%d\r\n" % size)
+        parts.append(names[at])
+        parts.append(b"\r\n")
+        parts.append(_INTEGERS[count] if count < len(_INTEGERS) else b":" + str(count).encode() + b"\r\n")
+    return b"".join(parts)
+
+
 def put(parts: list[bytes], reply: Reply, protocol: int) -> None:
     """Put the whole reply behind others that are joined later; a bulk string, as most are, is not copied for that."""
     if type(reply) is bytes and len(reply) < len(_HEADERS):

@@ -173,43 +173,76 @@ class Hub:
 
     def subscribe(self, session: Session, kind: Kind, name: bytes) -> bool:
         """Let `session` hold `name`; False if it did already."""
-        names = session.names[kind.index]
-        if name in names:
-            return False
-        self.look_around()  # so that the version which our own records make is known to be the next one
-        self._take_in()
-        self._before_change(kind, name)
-        if names:
-            names[name] = None
-        else:
-            session.names[kind.index] = {name: None}
-        holders = self.holders[kind.index].get(name)
-        if holders is None:
-            self.holders[kind.index][name] = {session: None}
-            if kind is PATTERNS:
-                self.patterns.add(name)
-        else:
-            holders[session] = None
-        return True
+        return bool(self.subscribe_all(session, kind, [name])[0])
+
+    def subscribe_all(self, session: Session, kind: Kind, names: list[bytes]) -> tuple[list[bytes], list[int]]:
+        """Let `session` hold these names. Returns those that it did not hold, and how many (`Session.count_of`) it held
+        once it held each of them. Raises StoreError: then it holds nothing more."""
+        held, holders, changed = session.names[kind.index], self.holders[kind.index], self._changed
+        count = session.count_of(kind)
+        taken: list[bytes] = []
+        counts: list[int] = []
+        for name in names:
+            if name not in held:
+                if not taken:
+                    self.look_around()  # so that the version which our own records make is known to be the next one
+                    self._take_in()
+                    self.close_run()
+                    if not held:
+                        held = session.names[kind.index] = {}
+                taken.append(name)
+                count += 1
+                changed[kind, name] = None
+                held[name] = None
+                holding = holders.get(name)
+                if holding is None:
+                    holders[name] = {session: None}
+                    if kind is PATTERNS:
+                        self.patterns.add(name)
+                else:
+                    holding[session] = None
+            counts.append(count)
+        self._changed_names(kind, taken)
+        return taken, counts
 
     def unsubscribe(self, session: Session, kind: Kind, name: bytes) -> bool:
         """Let go of `name`; False if `session` did not hold it."""
-        if name not in session.names[kind.index]:
-            return False
-        self._take_in()
-        self._release(session, kind, name)
-        return True
+        before = len(session.names[kind.index])
+        self.unsubscribe_all(session, kind, [name])
+        return len(session.names[kind.index]) < before
 
-    def _release(self, session: Session, kind: Kind, name: bytes) -> None:
-        names = session.names[kind.index]
-        self._before_change(kind, name)
-        del names[name]
-        holders = self.holders[kind.index][name]
-        del holders[session]
-        if not holders:
-            del self.holders[kind.index][name]
-            if kind is PATTERNS:
-                self.patterns.remove(name)
+    def unsubscribe_all(self, session: Session, kind: Kind, names: list[bytes]) -> list[int]:
+        """Let go of these names, as far as `session` holds them. Returns how many (`Session.count_of`) it held once it
+        had let go of each of them. Raises StoreError: then it holds what it held."""
+        held = session.names[kind.index]
+        for name in names:
+            if name in held:
+                self._take_in()
+                break
+        return self._release(session, kind, names)
+
+    def _release(self, session: Session, kind: Kind, names: list[bytes]) -> list[int]:
+        held, holders, changed = session.names[kind.index], self.holders[kind.index], self._changed
+        count = session.count_of(kind)
+        gone: list[bytes] = []
+        counts: list[int] = []
+        for name in names:
+            if name in held:
+                if not gone:
+                    self.close_run()
+                gone.append(name)
+                count -= 1
+                changed[kind, name] = None
+                del held[name]
+                holding = holders[name]
+                del holding[session]
+                if not holding:
+                    del holders[name]
+                    if kind is PATTERNS:
+                        self.patterns.remove(name)
+            counts.append(count)
+        self._changed_names(kind, gone)
+        return counts
 
     def forget(self, session: Session) -> bool:
         """Let go of all that a session holds, because it is gone. What a durable subscriber holds stays its own. True
@@ -219,8 +252,9 @@ class Hub:
         if session.feed is not None and self.durables is not None:
             return self.durables.detach(session)
         for kind in KINDS:
-            for name in list(session.names[kind.index]):
-                self._release(session, kind, name)
+            names = list(session.names[kind.index])
+            if names:
+                self._release(session, kind, names)
         return False
 
     def protocol_changed(self, session: Session) -> None:
@@ -240,14 +274,18 @@ class Hub:
             while self._take_slice(self.post, own):
                 pass
 
-    def _before_change(self, kind: Kind, name: bytes) -> None:
-        self.close_run()
-        self._changed[kind, name] = None
+    def _changed_names(self, kind: Kind, names: list[bytes]) -> None:
+        """These have other receivers now, of which others are to know."""
+        if not names:
+            return
         self.agenda.due |= stages.NAMES
         if kind is PATTERNS:
             self._drop_routes()
         else:
-            self._routes[kind.index].drop(name)
+            routes = self._routes[kind.index]
+            if routes.holds_any:
+                for name in names:
+                    routes.drop(name)
 
     def _drop_routes(self) -> None:
         for routes in self._routes:
@@ -520,7 +558,7 @@ class Hub:
 
     def _commit(self) -> None:
         try:
-            self._write(self._owed | self._changed)
+            self._write(self._owed | self._changed if self._owed else self._changed)
         except StoreHeld as held:
             self._hold(self._takebacks, held)
             return
@@ -604,7 +642,11 @@ class Hub:
                 log.debug("Can't write subscriptions to the store yet: %s", failure)
 
     def _write(self, changed: Iterable[tuple[Kind, bytes]]) -> None:
-        self.record({(kind.database, name): self.session_count(kind, name) for kind, name in changed})
+        counts: dict[tuple[str, bytes], int] = {}
+        for kind, name in changed:
+            holding = self.holders[kind.index].get(name)
+            counts[kind.database, name] = 0 if holding is None else len(holding)
+        self.record(counts)
         self._owed = {}
 
     def record(self, counts: Mapping[tuple[str, bytes], int]) -> None:

@@ -52,6 +52,11 @@ class RouteCache:
         self.young.pop(name, None)
         self._old.pop(name, None)
 
+    @property
+    def holds_any(self) -> bool:
+        """True if there may be a route to drop."""
+        return bool(self.young) or bool(self._old)
+
     def drop_all(self) -> None:
         """Any name's receivers may have changed."""
         self.young.clear()

@@ -12,7 +12,7 @@ from rlite_pubsub.engine.arguments.lookup import durables_of
 from rlite_pubsub.engine.refusal import refused, unwritten
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
-from rlite_pubsub.protocol.encoder import encode, error
+from rlite_pubsub.protocol.encoder import confirmations, error
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.protocol.replies import Encoded, Push, Replies, Reply
 from rlite_pubsub.pubsub.kinds import CHANNELS, PATTERNS, SHARDS, Kind
@@ -175,15 +175,11 @@ def _subscribe(session: CommandSession, kind: Kind, args: list[bytes]) -> Reply:
     if session.feed is not None or _is_named_durable(session):
         return _subscribe_durably(session, kind, args)
     session.hub.check_writer()
-    taken = []
-    replies = []
-    for name in args[1:]:
-        if session.hub.subscribe(session, kind, name):
-            taken.append(name)
-        replies.append(Push([kind.subscribed, name, session.count_of(kind)]))
+    names = args[1:]
+    taken, counts = session.hub.subscribe_all(session, kind, names)
+    confirmation = confirmations(kind.subscribed, names, counts, session.protocol)
     if not taken:
-        return Replies(replies)
-    confirmation = encode(Replies(replies), session.protocol)
+        return Replies((Encoded(confirmation),))
     session.send(confirmation)
     _take_back_on_failure(session, kind, taken, confirmation)
     return Replies(())
@@ -217,8 +213,7 @@ def _take_back_on_failure(session: CommandSession, kind: Kind, taken: list[bytes
     """Law 5: if the records of these names cannot be committed, the names go and the confirmation becomes an error."""
 
     def take_back(failure: Exception) -> None:
-        for name in taken:
-            session.hub.unsubscribe(session, kind, name)
+        session.hub.unsubscribe_all(session, kind, taken)
         refusal = error(unwritten(failure))
         session.said[:] = [refusal if part is confirmation else part for part in session.said]
 
@@ -232,10 +227,8 @@ def _unsubscribe(session: CommandSession, kind: Kind, names: list[bytes]) -> Rep
             return subscribing.unsubscribe(durables_of(session), session, kind, names)
         except StoreError as failure:
             raise refused(failure) from failure
-    replies = []
-    for name in names or list(session.names[kind.index]):
-        session.hub.unsubscribe(session, kind, name)
-        replies.append(Push([kind.unsubscribed, name, session.count_of(kind)]))
-    if not replies:
-        replies.append(Push([kind.unsubscribed, None, session.count_of(kind)]))
-    return Replies(replies)
+    names = names or list(session.names[kind.index])
+    if not names:
+        return Replies((Push([kind.unsubscribed, None, session.count_of(kind)]),))
+    counts = session.hub.unsubscribe_all(session, kind, names)
+    return Replies((Encoded(confirmations(kind.unsubscribed, names, counts, session.protocol)),))

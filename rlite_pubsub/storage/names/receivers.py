@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from rlite_pubsub.storage import databases, key_parts
 from rlite_pubsub.storage.environment import Txn
+from rlite_pubsub.storage.journal.recording import change_rows
 from rlite_pubsub.storage.names import subscriptions, version
 
 _SUBSCRIBER = Struct(">Q")
@@ -52,12 +53,27 @@ class Receiver(NamedTuple):
 def set_counts(txn: Txn, subscriber: int, counts: Mapping[tuple[str, bytes], int]) -> bool:
     """Set how many sessions of this subscriber hold each (database name, name), 0 for none. Returns True if that
     changes anything."""
-    is_news = False
+    changed: dict[bytes, bytes | None] = {}
+    who = _SUBSCRIBER.pack(subscriber)
     for (database, name), count in counts.items():
-        is_news |= _set(txn, DATABASES[database].byte, name, subscriber, count)
-    if is_news:
-        version.bump(txn)
-    return is_news
+        byte, part = DATABASES[database].byte, key_parts.key_part(name)
+        key = byte + part + who
+        before = txn.get(key)
+        if count <= 0:
+            if before is not None:
+                changed[key] = changed[subscriptions.key(subscriber, byte, part)] = None
+            continue
+        rest = key_parts.value_part(name)
+        value = _SESSIONS.pack(count) + rest
+        if before != value:
+            changed[key] = value
+            if before is None:
+                changed[subscriptions.key(subscriber, byte, part)] = rest
+    if not changed:
+        return False
+    change_rows(txn, changed)
+    version.bump(txn)
+    return True
 
 
 def drop_subscriber(txn: Txn, subscriber: int, limit: int) -> int:
@@ -94,21 +110,3 @@ def distinct_names(txn: Txn, database: Database) -> list[bytes]:
 def total_sessions(txn: Txn, database: Database, name: bytes) -> int:
     """Return how many sessions hold this name, over all subscribers."""
     return sum(sessions for _, sessions in subscribers(txn, database, name))
-
-
-def _set(txn: Txn, database: bytes, name: bytes, subscriber: int, count: int) -> bool:
-    key = database + key_parts.key_part(name) + _SUBSCRIBER.pack(subscriber)
-    before = txn.get(key)
-    if count <= 0:
-        if before is None:
-            return False
-        txn.delete(key)
-        subscriptions.remove(txn, subscriber, database, name)
-        return True
-    value = _SESSIONS.pack(count) + key_parts.value_part(name)
-    if before == value:
-        return False
-    txn.put(key, value)
-    if before is None:
-        subscriptions.add(txn, subscriber, database, name)
-    return True

@@ -16,12 +16,9 @@ from rlite_pubsub.storage.environment import Txn
 _HEAD = Struct(">cQ")
 
 
-def add(txn: Txn, subscriber: int, database: bytes, name: bytes) -> None:
-    txn.put(_key(subscriber, database, name), key_parts.value_part(name))
-
-
-def remove(txn: Txn, subscriber: int, database: bytes, name: bytes) -> None:
-    txn.delete(_key(subscriber, database, name))
+def key(subscriber: int, database: bytes, name_part: bytes) -> bytes:
+    """Return the key of a name that the subscriber holds; its value is the rest of a long one."""
+    return _HEAD.pack(databases.SUBSCRIPTIONS, subscriber) + database + name_part
 
 
 def held(txn: Txn, subscriber: int, limit: int | None = None) -> list[tuple[bytes, bytes]]:
@@ -69,7 +66,3 @@ def are_any(txn: Txn) -> bool:
     """Return whether any subscriber holds a name."""
     cursor = txn.cursor()
     return bool(cursor.set_range(databases.SUBSCRIPTIONS)) and bytes(cursor.key()).startswith(databases.SUBSCRIPTIONS)
-
-
-def _key(subscriber: int, database: bytes, name: bytes) -> bytes:
-    return _HEAD.pack(databases.SUBSCRIPTIONS, subscriber) + database + key_parts.key_part(name)
