@@ -87,6 +87,7 @@ class Part(Shelter):
         self.packing = DEFAULT  # what is small enough for one record
         self.caches: list[dict[bytes, Record | None]] = []  # by database. None: no such key
         self.dropped: list[dict[bytes, Record | None]] = []  # of the caches, and not yet freed
+        self._held: list[int] = []  # how many keys these hold: where they are all that there are, nobody looks further
         self.unwritten: dict[Record, None] = {}  # what was changed and is not yet in the open transaction
         self.spaces_changed = False
         self.expiring_here: dict[tuple[int, bytes], int] = {}
@@ -208,6 +209,7 @@ class Part(Shelter):
                 continue
             caches[database] = {}
             self.dropped.append(records)
+        self._held = [0] * len(caches)
         self._spaces.clear()
         self.cached_bytes = 0
 
@@ -234,19 +236,20 @@ class Part(Shelter):
         records = self.caches
         while len(records) <= database:
             records.append({})
+            self._held.append(0)
         return records[database]
 
     def _load(self, database: int, name: bytes) -> Record | None:
         """Read a key that is not in the cache, if it exists."""
+        space = self._spaces.get(database) or self.space(database)
+        if space.size == self._held[database]:
+            return None
         txn = self.reading()
-        space = self.space(database)
-        if space.number:
-            place = key_records.place(space.number, name)
-            stored = key_records.get(txn, place)
-            if stored is None:
-                self._free_place = space.number, name, place
-            else:
-                return self._keep_loaded(database, place, stored)
+        place = key_records.place(space.number, name)
+        stored = key_records.get(txn, place)
+        if stored is not None:
+            return self._keep_loaded(database, place, stored)
+        self._free_place = space.number, name, place
         self.cached(database)[name] = None
         self.cached_bytes += len(name) + _ABSENT_BYTES
         return None
@@ -265,7 +268,7 @@ class Part(Shelter):
             record = kind(self, database, name, place)
         record.loaded(stored)
         record.touch(self.times.coarse_now)
-        self.cached(database)[name] = record
+        self._hold(database, name, record)
         self.cached_bytes += len(name) + record.weight
         return record
 
@@ -367,7 +370,7 @@ class Part(Shelter):
 
     def add(self, record: Record, *, replaces: bool = False) -> None:
         """Add a key, which is about to be changed. `replaces`: its name was not free."""
-        self.cached(record.database)[record.name] = record
+        self._hold(record.database, record.name, record)
         record.touch(self.times.coarse_now)
         self.cached_bytes += len(record.name) + record.weight
         self._count(record.database, 1, 0)
@@ -392,7 +395,7 @@ class Part(Shelter):
         """Remove a key from `Keyspace.for_change`."""
         txn = self.writing()
         self.unwritten.pop(record, None)
-        self.cached(record.database)[record.name] = None
+        self._hold(record.database, record.name, None)
         self._count(record.database, -1, -1 if record.erase(txn) else 0)
         effects = self.effects
         if effects is not None:
@@ -483,6 +486,15 @@ class Part(Shelter):
 
     def _drop_database(self, database: int) -> None:
         self.cached(database).clear()
+        self._held[database] = 0
+
+    def _hold(self, database: int, name: bytes, record: Record | None) -> None:
+        """Put into the cache what stands under this name now; None: nothing."""
+        records = self.cached(database)
+        held = (record is not None) - (records.get(name) is not None)
+        if held:
+            self._held[database] += held
+        records[name] = record
 
 
 _NUMBERED: Final[dict[int, type[Topic | Collection]]] = {

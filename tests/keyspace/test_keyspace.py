@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from keeper import Clock
 from listener import Listener
@@ -18,6 +20,7 @@ from rlite_pubsub.keyspace.topic.append import encode_entry
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.environment import Environment
 from rlite_pubsub.storage.errors import StoreFull
+from rlite_pubsub.storage.keys import key_records
 from rlite_pubsub.storage.keys.proof import faults
 
 
@@ -398,3 +401,80 @@ def test_whoever_is_blocked_on_what_goes_looks_in_whichever_way_it_goes(
     assert (0, b"k") in keyspace.ready
     assert (0, b"k") in keyspace.touched
     keyspace.end_turn()
+
+
+@pytest.mark.sources("replaces a function that compiled code calls")
+def test_who_has_read_every_key_does_not_look_for_others(data: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = Keyspace(data, lambda: 1000), Keyspace(data, lambda: 1000)
+    for name in (b"a", b"b"):
+        one.put_string(0, name, b"1")
+    one.put_string(1, b"elsewhere", b"1")
+    assert one.end_turn() is None
+    assert other.find(0, b"a") is not None
+    assert other.find(0, b"nobody") is None  # it has read one of two
+    assert other.find(0, b"b") is not None
+    other.end_turn()
+
+    def nobody(*_: object) -> None:
+        raise AssertionError("looked for in the store")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(key_records, "get", nobody)
+        for here in (one, other):
+            assert here.find(0, b"nobody") is None and here.find(0, b"nobody else") is None
+            assert here.find(2, b"nobody") is None
+            here.end_turn()
+        one.put_string(0, b"c", b"1")
+        assert one.find(0, b"d") is None
+        assert one.delete(0, b"a") and not one.delete(0, b"a") and one.find(0, b"e") is None
+        assert one.end_turn() is None
+    assert other.find(0, b"c") is not None and other.find(0, b"a") is None  # somebody else has written
+    other.end_turn()
+    for here in (one, other):
+        with pytest.raises(AssertionError), monkeypatch.context() as patch:
+            patch.setattr(key_records, "get", nobody)
+            here.stored.forget()
+            here.find(0, b"b")
+        here.end_turn()
+
+
+def test_keys_are_found_whatever_was_read_before(data: Environment) -> None:
+    """Writes, removals, flushes, swaps, renames and what others do: who believes that it has read all, has."""
+    luck = random.Random(7)
+    spaces = [Keyspace(data, lambda: 1000), Keyspace(data, lambda: 1000)]
+    model: list[dict[bytes, bytes]] = [{}, {}]
+    names = [b"k%d" % number for number in range(6)]
+    here = spaces[0]
+    for step in range(3000):
+        if luck.random() < 0.3:
+            assert here.end_turn() is None
+            here = luck.choice(spaces)
+        at, name = luck.randrange(2), luck.choice(names)
+        match luck.randrange(12):
+            case 0 | 1 | 2:
+                value = b"%d" % step
+                here.put_string(at, name, value)
+                model[at][name] = value
+            case 3 | 4:
+                assert here.delete(at, name) == (model[at].pop(name, None) is not None)
+            case 5 if luck.random() < 0.2:
+                here.stored.flush(at)
+                model[at].clear()
+            case 6 if luck.random() < 0.3:
+                here.stored.swap(0, 1)
+                model.reverse()
+            case 7 if (record := here.for_change(at, name)) is not None:
+                to, new = luck.randrange(2), luck.choice(names)
+                if (to, new) != (at, name):
+                    here.move(record, to, new)
+                    model[to][new] = model[at].pop(name)
+            case 8:
+                here.stored.forget() if not here.turn.writes else None
+            case _:
+                found = here.find(at, name)
+                assert (found.value if isinstance(found, Text) else None) == model[at].get(name)
+    assert here.end_turn() is None
+    for here in spaces:
+        for at in range(2):
+            assert here.stored.space(at).size == len(model[at])
+        here.end_turn()

@@ -122,7 +122,7 @@ def _counted(session: CommandSession, key: bytes, record: Record | None, touch: 
     engine = session.engine
     if record is None:
         engine.stats.keyspace_misses += 1
-        if notify:
+        if notify and engine.notifications.classes:
             engine.notifications.tell("m", b"keymiss", session.db, key)
     else:
         engine.stats.keyspace_hits += 1
