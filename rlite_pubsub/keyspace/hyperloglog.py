@@ -23,6 +23,9 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Final
 
+from rlite_pubsub.storage.keys import key_bytes
+from rlite_pubsub.storage.keys.key_bytes import REGISTER_BITS
+
 REGISTERS: Final = 1 << 14
 HEAD_BYTES: Final = 16
 DENSE, SPARSE = 0, 1
@@ -31,10 +34,9 @@ _MAGIC: Final = b"HYLL"
 _ENCODING_AT: Final = 4
 _COUNT_AT: Final = 8
 _STALE: Final = 0x80
-_INDEX_BITS: Final = 14
-_HASH_BITS: Final = 64 - _INDEX_BITS
-_SEED: Final = 0xADC83B19
-_MIX: Final = 0xC6A4A7935BD1E995
+_HASH_BITS: Final = 64 - 14
+_LONGEST_RUN: Final = (1 << REGISTER_BITS) - 1
+_register: Final = key_bytes.register
 _MASK: Final = (1 << 64) - 1
 _BEYOND: Final = -(1 << 63)
 _ALPHA: Final = 0.721347520444481703680
@@ -141,10 +143,8 @@ class Places:
 
 def add(hll: bytearray, element: bytes, most_bytes: int, places: Places) -> bool:
     """Add an element; return whether that changed anything. Raises Corrupted."""
-    hashed = _hash(element)
-    index = hashed & (REGISTERS - 1)
-    rest = hashed >> _INDEX_BITS | 1 << _HASH_BITS
-    return _raise_register(hll, index, (rest & -rest).bit_length(), most_bytes, places)
+    falls_to = _register(element)
+    return _raise_register(hll, falls_to >> REGISTER_BITS, falls_to & _LONGEST_RUN, most_bytes, places)
 
 
 def raise_all(hll: bytearray, held: bytearray, most_bytes: int) -> None:
@@ -156,20 +156,6 @@ def raise_all(hll: bytearray, held: bytearray, most_bytes: int) -> None:
             return
         if held[index]:
             _raise_register(hll, index, held[index], most_bytes, places)
-
-
-def _hash(data: bytes) -> int:
-    """Return the MurmurHash64A."""
-    hashed = _SEED ^ (len(data) * _MIX & _MASK)
-    whole = len(data) & ~7
-    for at in range(0, whole, 8):
-        word = int.from_bytes(data[at : at + 8], "little") * _MIX & _MASK
-        word = (word ^ word >> 47) * _MIX & _MASK
-        hashed = (hashed ^ word) * _MIX & _MASK
-    if whole < len(data):
-        hashed = (hashed ^ int.from_bytes(data[whole:], "little")) * _MIX & _MASK
-    hashed = (hashed ^ hashed >> 47) * _MIX & _MASK
-    return hashed ^ hashed >> 47
 
 
 def _raise_register(hll: bytearray, index: int, value: int, most_bytes: int, places: Places) -> bool:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _BODY: Final = Struct(">QQ")
 _INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]{0,18}")
 _LONG: Final = 1 << 63
+_SURE_DIGITS: Final = 18
+"""The number of digits that always fit into 64 bits."""
+_ZERO: Final = 0x30
 _OF_INTEGERS: Final = 1
 _MEMBER_BYTES: Final = 40
 """About how many bytes a member takes beside its own."""
@@ -36,6 +39,8 @@ _SAMPLES: Final = 5
 _HELD_BYTES: Final = 300
 """About how many bytes of memory a member takes beside its own."""
 _STRETCH_BYTES: Final = 100
+_MANY: Final = 1000
+"""So many members that are added at once need not be held."""
 _FEWEST, _MOST = 4, 32
 """Members of a stretch on average, before others are cut."""
 _random: Final = random.random
@@ -43,6 +48,9 @@ _random: Final = random.random
 
 def is_integer(member: bytes) -> bool:
     """Return whether it is an integer of 64 bits, as Redis spells one."""
+    size = len(member)
+    if size <= _SURE_DIGITS and member.isdigit():  # as most are
+        return size == 1 or member[0] != _ZERO
     return _INTEGER.fullmatch(member) is not None and -_LONG <= int(member) < _LONG
 
 
@@ -108,23 +116,47 @@ class Set(Collection):
     def add(self, added: Iterable[bytes]) -> int:
         """Add members; return how many are new."""
         before = len(self)
+        most = self._keyspace.packing.intset_entries
+        if isinstance(added, list) and len(added) >= _MANY:
+            distinct = list(dict.fromkeys(added))
+            if len(distinct) > max(most, _MANY):
+                self._add_many(distinct)
+                self.is_of_integers = False
+                added = ()
         for member in added:
             if self.number:
                 self._add(self._keyspace.writing(), member)
             else:
                 self._members[member] = None
-            if self.is_of_integers and not is_integer(member):
+            if self.is_of_integers and (len(self) > most or not is_integer(member)):
                 self.is_of_integers = False
             if not self.number and len(member) > MEMBER_BYTES:
                 self._grow()
         new = len(self) - before
         if new:
-            if self.is_of_integers and len(self) > self._keyspace.packing.intset_entries:
-                self.is_of_integers = False
             if not (self.number or self.is_of_integers) and len(self) > SET_MEMBERS:
                 self._grow()
             self._keyspace.appended(self)
         return new
+
+    def _add_many(self, added: list[bytes]) -> None:
+        """Add so many different members that it is large with them. They are not held: who adds many at once seldom
+        asks for them one by one."""
+        if not self.number:
+            self._grow()
+        self._mind_memory()
+        txn = self._keyspace.writing()
+        found = members.rows(self.number, added)
+        if self._count:
+            are_held = len(self._held) == self._count  # all members
+            for key, member in list(found.items()):
+                assert member is not None
+                if member in self._held or (not are_held and self._rows.get(txn, key) is not None):
+                    del found[key]
+        if self._drawn_from or self._stretches:
+            self._cut_stretches()
+        self._count += len(found)
+        self._rows.put_all(txn, found)
 
     def _grow(self) -> None:
         """Become large."""

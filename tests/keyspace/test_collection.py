@@ -289,6 +289,57 @@ def test_a_set_is_what_a_set_would_be_in_every_process(environment: Environment,
     assert content(environment) in (0, len(model))
 
 
+@pytest.mark.parametrize("words", ["numbers", "words"])
+def test_many_members_at_once_are_added_as_one_by_one(roomy: Environment, words: str) -> None:
+    one, other = keyspace(roomy), keyspace(roomy)
+    luck = random.Random(words)
+    form = b"%d" if words == "numbers" else b"word-%d"
+    model = {b"-1"}
+    one.create(Set, 0, b"key").add(model)
+    assert one.end_turn() is None
+    for step in range(60):
+        here = luck.choice((one, one, other))
+        found = changeable(here, Set)
+        count = luck.choice((1, 20, 900, 1100, 3000))
+        chosen = [form % luck.randrange(20_000) for _ in range(count)]
+        for attempt in range(luck.choice((1, 1, 2))):  # in one turn, too
+            assert found.add(chosen) == (0 if attempt else len(set(chosen) - model))
+            model |= set(chosen)
+        if luck.random() < 0.5:
+            gone = luck.sample(sorted(model), min(len(model), 200))
+            assert found.remove(gone) == len(gone)
+            model -= set(gone)
+        if model and luck.random() < 0.5:
+            drawn = [found.any() for _ in range(50)]
+            assert model.issuperset(drawn) and all(map(found.has, drawn)) and not found.has(b"nobody")
+        assert len(found) == len(model)
+        assert here.end_turn() is None
+        if step % 10 == 0:
+            assert set(changeable(other, Set).members()) == model
+            other.end_turn()
+    assert content(roomy) == len(model)
+
+
+def test_members_that_were_added_at_once_are_drawn_as_often_as_others(roomy: Environment) -> None:
+    here = keyspace(roomy)
+    found = here.create(Set, 0, b"key")
+    found.add([b"few-%d" % number for number in range(200)])
+    assert found.any()  # so that it has read some
+    found.add([b"many-%d" % number for number in range(1800)])
+    drawn = Counter(found.any()[:3] for _ in range(8000))
+    assert 600 < drawn[b"few"] < 1000
+
+
+def test_a_large_set_of_integers_stays_one_while_it_may(environment: Environment) -> None:
+    here = keyspace(environment)
+    here.stored.pack_by(Packing(intset_entries=2000))
+    found = here.create(Set, 0, b"key")
+    found.add([b"%d" % number for number in range(2000)] * 2)
+    assert found.is_of_integers and not found.number
+    found.add([b"2000"])
+    assert not found.is_of_integers and found.number and len(found) == 2001
+
+
 def test_a_set_of_integers_says_them_in_order_until_it_has_something_else(environment: Environment) -> None:
     here = keyspace(environment)
     here.stored.pack_by(Packing(intset_entries=4))

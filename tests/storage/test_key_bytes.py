@@ -32,6 +32,8 @@ def made(request: pytest.FixtureRequest) -> Any:
         put_in=insort,
         take_out=key_bytes.pure_take_out,
         members_of=key_bytes.pure_members_of,
+        member_rows=key_bytes.pure_member_rows,
+        register=key_bytes.pure_register,
         field=key_bytes.pure_field,
         element=key_bytes.pure_element,
         key_record=key_bytes.pure_key_record,
@@ -59,6 +61,24 @@ def test_a_digest_is_blake2b_whatever_the_size(made: Any) -> None:
 def test_a_digest_is_the_one_that_stores_have(made: Any) -> None:
     assert made.digest(b"").hex() == "cae66941d9efbd404e4d88758ea67670"
     assert made.digest(b"member").hex() == "3015ef8e5909f45eb64efd159a5cadd0"
+
+
+def test_an_element_falls_to_the_register_that_redis_server_chooses(made: Any) -> None:
+    found = [made.register(element) for element in (b"", b"a", b"hello", b"12345678", b"\xff" * 21)]
+    assert found == [380034, 813506, 589825, 677059, 33731]
+    chance = random.Random(3)
+    for size in (*range(70), 1000):
+        element = chance.randbytes(size)
+        assert made.register(element) == key_bytes.pure_register(element)
+
+
+def test_rows_of_members_stand_under_their_digests(made: Any) -> None:
+    assert made.member_rows(b"M", []) == {}
+    found = [b"", b"a", b"b" * 1000, b"a"]
+    assert made.member_rows(b"M12", found) == {b"M12" + made.digest(member): member for member in found}
+    for wrong in ((b"M", [b"a", "b"]), ("M", [b"a"]), (b"M",)):
+        with pytest.raises(TypeError):
+            made.member_rows(*wrong)
 
 
 def test_places_sort_as_scores_do_and_then_as_members(made: Any) -> None:

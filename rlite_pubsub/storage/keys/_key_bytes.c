@@ -103,15 +103,11 @@ static void compress(uint64_t *state, const uint8_t *block, uint64_t passed, int
     state[7] ^= v7 ^ v15;
 }
 
-static PyObject *digest(PyObject *unused, PyObject *name)
+static void digest_of(PyObject *name, uint8_t *made)
 {
-    if (!PyBytes_Check(name)) {
-        PyErr_SetString(PyExc_TypeError, "digest() takes bytes");
-        return NULL;
-    }
     const uint8_t *bytes = (const uint8_t *)PyBytes_AS_STRING(name);
     size_t size = PyBytes_GET_SIZE(name), done = 0;
-    uint8_t last[BLOCK_BYTES] = {0}, made[DIGEST_BYTES];
+    uint8_t last[BLOCK_BYTES] = {0};
     uint64_t state[8];
     memcpy(state, start, sizeof state);
     state[0] ^= 0x01010000 | DIGEST_BYTES;
@@ -121,7 +117,82 @@ static PyObject *digest(PyObject *unused, PyObject *name)
     compress(state, last, size, 1);
     for (int at = 0; at < DIGEST_BYTES; at++)
         made[at] = state[at / 8] >> 8 * (at % 8) & 0xff;
-    return PyBytes_FromStringAndSize((char *)made, DIGEST_BYTES);
+}
+
+static PyObject *digest(PyObject *unused, PyObject *name)
+{
+    if (!PyBytes_Check(name)) {
+        PyErr_SetString(PyExc_TypeError, "digest() takes bytes");
+        return NULL;
+    }
+    PyObject *made = PyBytes_FromStringAndSize(NULL, DIGEST_BYTES);
+    if (made != NULL)
+        digest_of(name, (uint8_t *)PyBytes_AS_STRING(made));
+    return made;
+}
+
+static PyObject *member_rows(PyObject *unused, PyObject *const *args, Py_ssize_t count)
+{
+    /* (what the keys begin with, a list of members) -> the members by their keys */
+    if (count != 2 || !PyBytes_Check(args[0]) || !PyList_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "member_rows() takes bytes and a list");
+        return NULL;
+    }
+    Py_ssize_t size = PyBytes_GET_SIZE(args[0]);
+    PyObject *made = PyDict_New();
+    for (Py_ssize_t at = 0; made != NULL && at < PyList_GET_SIZE(args[1]); at++) {
+        PyObject *member = Py_NewRef(PyList_GET_ITEM(args[1], at)), *key = NULL;
+        if (!PyBytes_Check(member))
+            PyErr_SetString(PyExc_TypeError, "members are bytes");
+        else
+            key = PyBytes_FromStringAndSize(NULL, size + DIGEST_BYTES);
+        if (key != NULL) {
+            memcpy(PyBytes_AS_STRING(key), PyBytes_AS_STRING(args[0]), size);
+            digest_of(member, (uint8_t *)PyBytes_AS_STRING(key) + size);
+        }
+        if (key == NULL || PyDict_SetItem(made, key, member) < 0)
+            Py_CLEAR(made);
+        Py_XDECREF(key);
+        Py_DECREF(member);
+    }
+    return made;
+}
+
+/* -- the register of a HyperLogLog (Redis's): MurmurHash64A, its lowest bits and the zeros that follow them */
+
+#define REGISTER_BITS 6
+#define INDEX_BITS 14
+
+static uint64_t murmur(const uint8_t *bytes, size_t size)
+{
+    const uint64_t mix = 0xc6a4a7935bd1e995;
+    uint64_t hashed = 0xadc83b19 ^ size * mix;
+    for (; size >= 8; bytes += 8, size -= 8) {
+        uint64_t word = from_little_endian(bytes) * mix;
+        hashed = (hashed ^ (word ^ word >> 47) * mix) * mix;
+    }
+    if (size > 0) {
+        uint64_t word = 0;
+        for (size_t at = 0; at < size; at++)
+            word |= (uint64_t)bytes[at] << 8 * at;
+        hashed = (hashed ^ word) * mix;
+    }
+    hashed = (hashed ^ hashed >> 47) * mix;
+    return hashed ^ hashed >> 47;
+}
+
+static PyObject *register_of(PyObject *unused, PyObject *element)
+{
+    if (!PyBytes_Check(element)) {
+        PyErr_SetString(PyExc_TypeError, "register() takes bytes");
+        return NULL;
+    }
+    uint64_t hashed = murmur((const uint8_t *)PyBytes_AS_STRING(element), PyBytes_GET_SIZE(element));
+    uint64_t rest = hashed >> INDEX_BITS | (uint64_t)1 << (64 - INDEX_BITS);
+    long zeros = 0;
+    for (; !(rest & 1); rest >>= 1)
+        zeros++;
+    return PyLong_FromLong((long)(hashed & (((uint64_t)1 << INDEX_BITS) - 1)) << REGISTER_BITS | (zeros + 1));
 }
 
 /* -- places */
@@ -472,6 +543,8 @@ static PyObject *rows_in_order(PyObject *unused, PyObject *rows)
             failed = PyList_Append(gone, key) < 0;
         else {
             PyObject *row = PyTuple_Pack(2, key, value);
+            if (row != NULL)
+                PyObject_GC_UnTrack(row); /* bytes are no garbage, and there may be a million of these */
             failed = row == NULL || PyList_Append(kept, row) < 0;
             Py_XDECREF(row);
         }
@@ -551,8 +624,10 @@ static PyObject *changes(PyObject *unused, PyObject *rows)
 
 static PyMethodDef methods[] = {
     {"digest", digest, METH_O, NULL},
+    {"member_rows", (PyCFunction)(void (*)(void))member_rows, METH_FASTCALL, NULL},
     {"members_of", members_of, METH_O, NULL},
     {"field", (PyCFunction)(void (*)(void))field, METH_FASTCALL, NULL},
+    {"register", register_of, METH_O, NULL},
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, NULL},
     {"scored", (PyCFunction)(void (*)(void))scored, METH_FASTCALL, NULL},
     {"left_of", (PyCFunction)(void (*)(void))left_of, METH_FASTCALL, NULL},

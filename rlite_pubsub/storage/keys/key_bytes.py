@@ -24,12 +24,37 @@ CHANGE_HEAD: Final = Struct(">HI")
 REMOVED: Final = 0xFFFFFFFF
 ROW_BYTES: Final = 50
 """What a row counts beside its value."""
+REGISTER_BITS: Final = 6
+"""The bits of a HyperLogLog's register."""
+_INDEX_BITS: Final = 14
+_SEED: Final = 0xADC83B19
+_MIX: Final = 0xC6A4A7935BD1E995
+_MASK: Final = (1 << 64) - 1
 _OTHER_BITS: Final = bytes(range(255, -1, -1))
 """For each byte the one with all bits inverted."""
 
 
 def pure_digest(name: bytes) -> bytes:
     return blake2b(name, digest_size=DIGEST_BYTES).digest()
+
+
+def pure_member_rows(prefix: bytes, members: list[bytes]) -> dict[bytes, bytes | None]:
+    return {prefix + pure_digest(member): member for member in members}
+
+
+def pure_register(element: bytes) -> int:
+    hashed = _SEED ^ (len(element) * _MIX & _MASK)  # MurmurHash64A
+    whole = len(element) & ~7
+    for at in range(0, whole, 8):
+        word = int.from_bytes(element[at : at + 8], "little") * _MIX & _MASK
+        word = (word ^ word >> 47) * _MIX & _MASK
+        hashed = (hashed ^ word) * _MIX & _MASK
+    if whole < len(element):
+        hashed = (hashed ^ int.from_bytes(element[whole:], "little")) * _MIX & _MASK
+    hashed = (hashed ^ hashed >> 47) * _MIX & _MASK
+    hashed ^= hashed >> 47
+    rest = hashed >> _INDEX_BITS | 1 << 64 - _INDEX_BITS
+    return (hashed & (1 << _INDEX_BITS) - 1) << REGISTER_BITS | (rest & -rest).bit_length()
 
 
 def pure_place(score: float, member: bytes) -> bytes:
@@ -110,10 +135,15 @@ def pure_take_out(words: list[bytes], word: bytes) -> bool:
 
 digest: Callable[[bytes], bytes]
 """The digest of a name or a member: BLAKE2b."""
+register: Callable[[bytes], int]
+"""The register of a HyperLogLog to which an element falls and, in the lowest `REGISTER_BITS`, the longest run of zeros
+at the end of its hash, plus one."""
 place: Callable[[float, bytes], bytes]
 """8 bytes that sort as scores do, the two zeros being one, and the member."""
 scored: Callable[[float, bytes], bytes]
 """The record of a member: its score, as f64, and the member."""
+member_rows: Callable[[bytes, list[bytes]], dict[bytes, bytes | None]]
+"""The members by their keys: what all keys begin with, and the digest of each."""
 members_of: Callable[[list[bytes]], list[bytes]]
 """Returns the members that stand at these places."""
 field: Callable[[bytes, bytes, int], bytes]
@@ -145,13 +175,15 @@ try:
     from rlite_pubsub.storage.keys import _key_bytes
 except ImportError:
     digest, place, left_of, right_of = pure_digest, pure_place, bisect_left, bisect_right
+    register, member_rows = pure_register, pure_member_rows
     put_in, take_out = insort, pure_take_out
     scored, members_of, field = pure_scored, pure_members_of, pure_field
     element, key_record = pure_element, pure_key_record
     posts, words, rows_in_order = pure_posts, pure_words, pure_rows_in_order
     bytes_of_rows, changes = pure_bytes_of_rows, pure_changes
 else:
-    digest, place = _key_bytes.digest, _key_bytes.place
+    digest, place, register = _key_bytes.digest, _key_bytes.place, _key_bytes.register
+    member_rows = _key_bytes.member_rows
     left_of, right_of = _key_bytes.left_of, _key_bytes.right_of
     put_in, take_out = _key_bytes.put_in, _key_bytes.take_out
     scored, members_of, field = _key_bytes.scored, _key_bytes.members_of, _key_bytes.field

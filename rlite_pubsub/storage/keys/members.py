@@ -11,10 +11,11 @@ from typing import Final
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.environment import Txn
-from rlite_pubsub.storage.keys import digests
+from rlite_pubsub.storage.keys import digests, key_bytes
 
 _NUMBER: Final = Struct(">cQ")
 _pack_number: Final = _NUMBER.pack
+_member_rows: Final = key_bytes.member_rows
 
 
 class HeldMember:
@@ -36,6 +37,11 @@ def prefix(number: int) -> bytes:
 def key(number: int, member: bytes) -> bytes:
     """Return the key of a member; its record is the member itself."""
     return _pack_number(databases.MEMBERS, number) + digests.digest(member)
+
+
+def rows(number: int, found: list[bytes]) -> dict[bytes, bytes | None]:
+    """Return the records of these members, by their keys."""
+    return _member_rows(_pack_number(databases.MEMBERS, number), found)
 
 
 def stretch_of(key: bytes, bits: int) -> int:

@@ -56,6 +56,11 @@ class Rows:
         if self._bytes > _MOST_BYTES:
             self.write(txn)
 
+    def put_all(self, txn: Txn, rows: dict[bytes, bytes | None]) -> None:
+        """Write many rows now, in one go. The caller gives the dictionary away."""
+        self.write(txn)
+        change_rows(txn, rows)
+
     def write(self, txn: Txn) -> None:
         """Write the gathered rows in the transaction."""
         changed = self._changed
