@@ -27,6 +27,7 @@ rlite_pubsub.commands.sorted_sets.sorted_sets
 rlite_pubsub.commands.streams.read
 rlite_pubsub.commands.streams.streams
 rlite_pubsub.commands.streams.trim
+rlite_pubsub.commands.strings.bit_fields
 rlite_pubsub.commands.strings.counters
 rlite_pubsub.commands.strings.many
 rlite_pubsub.commands.strings.strings
@@ -44,6 +45,7 @@ rlite_pubsub.engine.arguments.set_options
 rlite_pubsub.engine.arguments.sorted_set_lookup
 rlite_pubsub.engine.arguments.sorted_set_storing
 rlite_pubsub.engine.arguments.stream_arguments
+rlite_pubsub.engine.arguments.stream_ids
 rlite_pubsub.engine.client
 rlite_pubsub.engine.commit
 rlite_pubsub.engine.counters
@@ -75,6 +77,7 @@ rlite_pubsub.engine.waits.pause
 rlite_pubsub.engine.waits.waiter
 rlite_pubsub.keyspace.collection
 rlite_pubsub.keyspace.databases
+rlite_pubsub.keyspace.geohash
 rlite_pubsub.keyspace.hashes
 rlite_pubsub.keyspace.hyperloglog
 rlite_pubsub.keyspace.keyspace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rlite_pubsub.commands.connection.client import client_type
 from rlite_pubsub.engine.arguments.integers import LONG_MAX, integer
@@ -112,26 +112,26 @@ def _kill(asking: CommandSession, filters: Filters) -> int:
 
 
 def _parse(session: CommandSession, args: list[bytes]) -> Filters:
-    filters = Filters()
+    given: dict[str, Any] = {}
     for at in range(2, len(args), 2):
         if at + 1 == len(args):
             raise CommandError(SYNTAX)
         name, value = args[at].lower(), args[at + 1]
         match name:
             case b"id":
-                filters = filters._replace(id=integer(value, 1, LONG_MAX, _NO_ID))
+                given["id"] = integer(value, 1, LONG_MAX, _NO_ID)
             case b"type":
-                filters = filters._replace(type=client_type(value))
+                given["type"] = client_type(value)
             case b"addr":
-                filters = filters._replace(address=c_string(value))
+                given["address"] = c_string(value)
             case b"laddr":
-                filters = filters._replace(local_address=c_string(value))
+                given["local_address"] = c_string(value)
             case b"user":
                 if session.engine.users.get(value) is None:
                     raise CommandError(b"ERR No such user '%b'" % c_string(value))
-                filters = filters._replace(user=value)
+                given["user"] = value
             case b"skipme" if value.lower() in (b"yes", b"no"):
-                filters = filters._replace(skip_me=value.lower() == b"yes")
+                given["skip_me"] = value.lower() == b"yes"
             case _:
                 raise CommandError(SYNTAX)
-    return filters
+    return Filters(**given)

@@ -144,6 +144,8 @@ def hello(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _hide_passwords(args: list[bytes]) -> None:
     """Blot out what follows each AUTH, whatever becomes of the request."""
+    if b"auth" not in b" ".join(args).lower():
+        return
     at = 2
     while at < len(args):
         is_login = args[at].upper() == b"AUTH"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlite_pubsub.commands.geo.places import place, said_distance, said_place, unit_m
 from rlite_pubsub.engine.arguments.sorted_set_lookup import find_sorted_set
-from rlite_pubsub.engine.arguments.sorted_set_storing import counted, put
+from rlite_pubsub.engine.arguments.sorted_set_storing import put
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.keyspace import geohash
@@ -57,10 +57,10 @@ def geoadd(session: CommandSession, args: list[bytes]) -> Reply:
     options = frozenset(word.lower() for word in args[2:at])
     if (len(args) - at) % 3 or options >= {b"nx", b"xx"}:
         raise CommandError(SYNTAX)
-    scores = [geohash.score_of(place(args[start : start + 2])) for start in range(at, len(args), 3)]
+    scores = [geohash.score_of(place(words)) for words in zip(args[at::3], args[at + 1 :: 3], strict=True)]
     if not scores:
         raise CommandError(SYNTAX)
-    return counted(put(session, args[1], options, scores, args[at + 2 :: 3]), options)
+    return put(session, args[1], options, scores, args[at + 2 :: 3]).counted(options)
 
 
 @command(

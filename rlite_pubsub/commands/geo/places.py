@@ -25,7 +25,7 @@ _LOWEST = -(1 << 63)
 
 def place(words: Sequence[bytes]) -> Coordinates:
     """Longitude and latitude. Raises CommandError where they are no numbers, or not on the map."""
-    found = Coordinates(*map(floating, words))
+    found = Coordinates(floating(words[0]), floating(words[1]))
     if not is_on_map(found):
         raise CommandError(_NOT_ON_MAP % found)
     return found

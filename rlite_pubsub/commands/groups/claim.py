@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -98,14 +99,10 @@ def _read_ahead_of_claim(session: CommandSession, args: list[bytes], places: Pla
 
 def _claim(args: list[bytes], now_ms: int) -> _Claim:
     idle_ms = max(integer(args[4], refusal=_BAD_IDLE % b"XCLAIM"), 0)
-    place = 5
     ids: list[Id] = []
-    while place < len(args):
-        try:
-            ids.append(strict_id(args[place]))
-        except CommandError:  # the options begin here
-            break
-        place += 1
+    with suppress(CommandError):  # the options begin where there is no id; those before it are in the list
+        ids.extend(map(strict_id, args[5:]))
+    place = 5 + len(ids)
     delivered_ms, deliveries, force, just_id, last_id = now_ms, -1, False, False, entry_ids.MIN
     while place < len(args):
         word = args[place].upper()
@@ -138,7 +135,11 @@ def _claimed(session: CommandSession, group: Group, name: bytes, claim: _Claim) 
     amendment = Amendment(group)
     consumer: Consumer | None = None
     replies: list[Reply] = []
-    ids = [entry_ids.pack(entry_id) for entry_id in claim.ids]
+    ids: list[bytes] = []
+    if group.pending_count or claim.force:
+        ids = [entry_ids.pack(entry_id) for entry_id in claim.ids]
+    if not claim.force:  # the entries of others need not be read
+        ids = [packed for packed in ids if amendment.fate(packed) is not None]
     ordered = sorted(set(ids))
     rehearse(session, topic, lambda: topic.entries(ordered))
     entries = dict(zip(ordered, topic.entries(ordered), strict=True))

@@ -74,8 +74,9 @@ def _read(session: CommandSession, args: list[bytes], *, may_store: bool) -> _Or
                 _check(session, args, b"BY")
             at += 1
         elif option == b"get" and left:
-            check_unsharded(session, b"GET option of SORT", b"denied in Cluster mode.")
-            _check(session, args, b"GET")
+            if not get:
+                check_unsharded(session, b"GET option of SORT", b"denied in Cluster mode.")
+                _check(session, args, b"GET")
             get.append(Pattern(args[at + 1]))
             at += 1
         else:

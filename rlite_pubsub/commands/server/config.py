@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 from rlite_pubsub.engine.arguments.help import helps
 from rlite_pubsub.engine.session import CommandSession
@@ -19,6 +20,11 @@ from rlite_pubsub.protocol.glob import Glob
 from rlite_pubsub.protocol.replies import OK, Map, Reply
 
 log = logging.getLogger("rlite_pubsub")
+
+_SPECIAL = re.compile(rb"[*?[\0]")
+_NAMES = frozenset(name.encode() for name in PRIMARY)
+_OPEN = frozenset(name.encode() for name, primary in PRIMARY.items() if "secret" not in DIRECTIVES[primary].flags)
+"""Those whose values may be seen."""
 
 container(
     "config",
@@ -44,8 +50,11 @@ container(
 def config_get(session: CommandSession, args: list[bytes]) -> Reply:
     settings = session.engine.settings
     found: dict[str, bytes] = {}  # the name in lower case -> the name as it is answered
-    for word in map(c_string, args[2:]):
-        if not any(special in word for special in (b"*", b"?", b"[")):
+    words = args[2:]
+    if _SPECIAL.search(b" ".join(words)) is None:  # they are names, which nothing but their case changes
+        words = [word for word in words if word.lower() in _NAMES]
+    for word in map(c_string, words):
+        if _SPECIAL.search(word) is None:
             name = _name(word)
             if name in PRIMARY:
                 found.setdefault(name, word)
@@ -164,9 +173,10 @@ def _hide_secrets(args: list[bytes]) -> None:
     """A password shall not be seen in SLOWLOG, whatever becomes of the request: neither one whose directive is
     misspelt."""
     for at in range(2, len(args) - 1, 2):
-        directive = DIRECTIVES.get(PRIMARY.get(_name(args[at]), ""))
-        if directive is None or "secret" in directive.flags:
-            args[at + 1] = b"(redacted)"
+        if args[at] not in _OPEN:
+            directive = DIRECTIVES.get(PRIMARY.get(_name(args[at]), ""))
+            if directive is None or "secret" in directive.flags:
+                args[at + 1] = b"(redacted)"
 
 
 def _check(session: CommandSession, pairs: list[tuple[bytes, bytes]]) -> None:

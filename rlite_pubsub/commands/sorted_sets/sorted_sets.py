@@ -12,7 +12,7 @@ from rlite_pubsub.engine.arguments.sorted_set_lookup import (
     sorted_set_for_change,
     tell_sorted_set,
 )
-from rlite_pubsub.engine.arguments.sorted_set_storing import counted, put, put_one
+from rlite_pubsub.engine.arguments.sorted_set_storing import put, put_one
 from rlite_pubsub.engine.session import CommandSession
 from rlite_pubsub.engine.table import Arg, KeySpec, command
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
@@ -101,10 +101,8 @@ def zadd(session: CommandSession, args: list[bytes]) -> Reply:
         return int(put_one(session, args[1], floating(args[2]), args[3]))
     _check(options, len(args) - at)
     numbers = [floating(word) for word in args[at::2]]
-    placings = put(session, args[1], options, numbers, args[at + 1 :: 2])
-    if b"incr" in options:
-        return placings[0].score if placings and placings[0].is_done else None
-    return counted(placings, options)
+    placing = put(session, args[1], options, numbers, args[at + 1 :: 2])
+    return placing.score if b"incr" in options else placing.counted(options)
 
 
 @command(
@@ -128,7 +126,7 @@ def zincrby(session: CommandSession, args: list[bytes]) -> Reply:
     options |= {b"incr"}
     _check(options, len(args) - at)
     numbers = [floating(word) for word in args[at::2]]
-    return put(session, args[1], options, numbers, args[at + 1 :: 2])[0].score
+    return put(session, args[1], options, numbers, args[at + 1 :: 2]).score
 
 
 @command(

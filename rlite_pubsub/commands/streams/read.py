@@ -84,10 +84,14 @@ def xread(session: CommandSession, args: list[bytes]) -> Reply:
     wanted = reading(args, by_group=False, in_script=session.in_script)
     topics: list[Topic | None] = []
     starts: list[Id] = []
+    said, meant = b"", entry_ids.MIN  # the last id that means the same for each topic
     for key, text in zip(wanted.keys, wanted.ids, strict=True):
         topic = find_topic(session, key)
         topics.append(topic)
-        starts.append(_start(topic, text))
+        if text != said or not said:
+            meant = _start(topic, text)
+            said = text if text[0:1].isdigit() else b""
+        starts.append(meant)
     limit = wanted.count or None
     found: list[tuple[bytes, Reply]] = []
     stats = session.engine.stats

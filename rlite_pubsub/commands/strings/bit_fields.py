@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final
 
 from rlite_pubsub.engine.arguments.integers import bit_offset, integer
 from rlite_pubsub.engine.arguments.lookup import find_text, keyspace_of, text_for_change
@@ -12,26 +12,29 @@ from rlite_pubsub.keyspace.records import RAW
 from rlite_pubsub.protocol.errors import SYNTAX, CommandError
 from rlite_pubsub.protocol.replies import Reply
 
-_BAD_TYPE = b"ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."
-_BAD_OVERFLOW = b"ERR Invalid OVERFLOW type specified"
-_ONLY_GET = b"ERR BITFIELD_RO only supports the GET subcommand"
-_LENGTHS = {b"get": 3, b"set": 4, b"incrby": 4, b"overflow": 2}
+_BAD_TYPE: Final = b"ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."
+_BAD_OVERFLOW: Final = b"ERR Invalid OVERFLOW type specified"
+_ONLY_GET: Final = b"ERR BITFIELD_RO only supports the GET subcommand"
+_LENGTHS: Final = {b"get": 3, b"set": 4, b"incrby": 4, b"overflow": 2}
 
 
-class _Operation(NamedTuple):
+class _Operation:
     """One of the things to be done."""
 
-    word: bytes
-    is_signed: bool
-    bits: int
-    offset: int
-    number: int
-    overflow: bytes
+    __slots__ = ("bits", "is_signed", "number", "offset", "overflow", "word")
+
+    def __init__(self, word: bytes, is_signed: bool, bits: int, offset: int, number: int, overflow: bytes) -> None:
+        self.word = word
+        self.is_signed = is_signed
+        self.bits = bits
+        self.offset = offset
+        self.number = number
+        self.overflow = overflow
 
 
-_READ = KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0))
-_CHANGED = KeySpec(("RW", "ACCESS", "UPDATE"), ("index", 1), ("range", 0, 1, 0))
-_WORDS_BEHIND = {b"get": 2, b"overflow": 1}
+_READ: Final = KeySpec(("RO", "ACCESS"), ("index", 1), ("range", 0, 1, 0))
+_CHANGED: Final = KeySpec(("RW", "ACCESS", "UPDATE"), ("index", 1), ("range", 0, 1, 0))
+_WORDS_BEHIND: Final = {b"get": 2, b"overflow": 1}
 
 
 def _keys_of_bitfield(args: list[bytes]) -> list[tuple[int, KeySpec]]:
@@ -167,7 +170,9 @@ def bitfield_ro(session: CommandSession, args: list[bytes]) -> Reply:
 
 def _steps(session: CommandSession, words: list[bytes]) -> list[_Operation]:
     """Read the steps. Raises CommandError."""
-    steps, overflow, at = [], b"wrap", 0
+    steps: list[_Operation] = []
+    overflow, at, longest = b"wrap", 0, int(session.engine.settings["proto-max-bulk-len"])
+    types: dict[bytes, tuple[bool, int]] = {}
     while at < len(words):
         word = words[at].lower()
         length = _LENGTHS.get(word)
@@ -178,8 +183,11 @@ def _steps(session: CommandSession, words: list[bytes]) -> list[_Operation]:
             if overflow not in (b"wrap", b"sat", b"fail"):
                 raise CommandError(_BAD_OVERFLOW)
         else:
-            is_signed, bits = _type(words[at + 1])
-            offset = bit_offset(words[at + 2], session.engine.settings["proto-max-bulk-len"], bits)
+            known = types.get(words[at + 1])
+            if known is None:
+                known = types[words[at + 1]] = _type(words[at + 1])
+            is_signed, bits = known
+            offset = bit_offset(words[at + 2], longest, bits)
             number = integer(words[at + 3]) if word != b"get" else 0
             steps.append(_Operation(word, is_signed, bits, offset, number, overflow))
         at += length
@@ -205,12 +213,13 @@ def _run(session: CommandSession, key: bytes, steps: list[_Operation]) -> Reply:
     end = max(step.offset + step.bits - 1 for step in writing) >> 3
     value = bytearray(before.ljust(end + 1, b"\0"))
     has_grown = text is None or len(value) > len(before)
-    replies = []
+    replies: list[int | None] = []
     changes = 0
     for step in steps:
         reply, has_changed = _do(value, step)
         replies.append(reply)
-        changes += has_changed or (has_grown and reply is not None and step.word != b"get")
+        if has_changed or (has_grown and reply is not None and step.word != b"get"):
+            changes += 1
     keyspace = keyspace_of(session)
     if changes or has_grown:
         keyspace.put_string(session.db, key, bytes(value), 0 if text is None else text.expires_ms, RAW)

@@ -29,10 +29,18 @@ def commands_text(selector: Selector) -> bytes:
     """Return the rules for its commands."""
     if selector.allowed in (EVERYTHING, NOTHING) and not selector.first_args:
         return b"+@all" if selector.allowed == EVERYTHING else b"-@all"
+    first_args = tuple([(name, tuple(given)) for name, given in selector.first_args.items()])
+    return _rules_of(selector.allowed, first_args)
+
+
+@lru_cache(maxsize=256)
+def _rules_of(allowed: int, first_args: tuple[tuple[bytes, tuple[bytes, ...]], ...]) -> bytes:
+    """Many selectors allow the same commands, and to find the words for them takes long."""
     words = vocabulary()
-    narrows = selector.allowed < 0  # it began with +@all: what later versions have is allowed, too
-    rules, reached = _categories(words, selector.allowed, narrows)
-    return b" ".join([b"+@all" if narrows else b"-@all", *rules, *_single_commands(words, selector, reached)])
+    narrows = allowed < 0  # it began with +@all: what later versions have is allowed, too
+    rules, reached = _categories(words, allowed, narrows)
+    single = _single_commands(words, allowed, dict(first_args), reached)
+    return b" ".join([b"+@all" if narrows else b"-@all", *rules, *single])
 
 
 def _categories(words: Vocabulary, allowed: int, narrows: bool) -> tuple[list[bytes], int]:
@@ -62,16 +70,18 @@ def _categories(words: Vocabulary, allowed: int, narrows: bool) -> tuple[list[by
             reached, left = reached | bits, left & ~bits
 
 
-def _single_commands(words: Vocabulary, selector: Selector, reached: int) -> list[bytes]:
+def _single_commands(
+    words: Vocabulary, all_allowed: int, first_args: dict[bytes, tuple[bytes, ...]], reached: int
+) -> list[bytes]:
     """Return rules for the commands that the categories get wrong. Containers come before their subcommands."""
     rules = []
     for word in words.words.values():
-        allowed = selector.allowed & word.bit
+        allowed = all_allowed & word.bit
         if allowed != reached & word.bit:
             rules.append((b"+" if allowed else b"-") + word.name)
             reached = reached | word.with_subcommands if allowed else reached & ~word.with_subcommands
         if not allowed:
-            rules += [b"+%b|%b" % (word.name, arg) for arg in selector.first_args.get(word.name, ())]
+            rules += [b"+%b|%b" % (word.name, arg) for arg in first_args.get(word.name, ())]
     return rules
 
 

@@ -4,7 +4,7 @@ replaces the key."""
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.engine.arguments.lookup import for_change
 from rlite_pubsub.engine.arguments.sorted_set_lookup import sorted_set_for_change, tell_sorted_set
@@ -12,7 +12,7 @@ from rlite_pubsub.keyspace.sorted_sets import SortedSet
 from rlite_pubsub.protocol.errors import CommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rlite_pubsub.engine.session import CommandSession
     from rlite_pubsub.keyspace.sorted_sets import Scored
@@ -20,54 +20,73 @@ if TYPE_CHECKING:
 _NOT_A_NUMBER: Final = b"ERR resulting score is not a number (NaN)"
 
 
-class Placing(NamedTuple):
-    """The outcome for one member."""
+class Placing:
+    """What became of members that were put."""
 
-    score: float
-    is_new: bool
-    has_moved: bool
-    is_done: bool
-    """False if a condition did not hold."""
+    __slots__ = ("moved", "new", "score")
+
+    def __init__(self) -> None:
+        self.new = 0
+        self.moved = 0  # to another score
+        self.score: float | None = None
+        """The last one's score; None if a condition did not hold for it."""
+
+    def counted(self, options: frozenset[bytes]) -> int:
+        """Return how many are new or, with CH, have changed."""
+        return self.new + self.moved if b"ch" in options else self.new
 
 
-def _add(found: SortedSet, member: bytes, score: float, options: frozenset[bytes]) -> Placing:
-    """Add one member. Raises CommandError if an increment gives no number."""
+def _add(found: SortedSet, member: bytes, score: float, options: frozenset[bytes], placing: Placing) -> None:
+    """Add one member on conditions. Raises CommandError if an increment gives no number."""
+    placing.score = None
     before = found.score(member)
     if before is None:
         if b"xx" in options:
-            return Placing(score, False, False, False)
+            return
         found.rescore(member, None, score)
-        return Placing(score, True, False, True)
-    if b"nx" in options:
-        return Placing(score, False, False, False)
-    if b"incr" in options:
-        score += before
-        if math.isnan(score):
-            raise CommandError(_NOT_A_NUMBER)
-    if (b"lt" in options and score >= before) or (b"gt" in options and score <= before):
-        return Placing(score, False, False, False)
-    if score != before:
-        found.rescore(member, before, score)
-    return Placing(score, False, score != before, True)
+        placing.new += 1
+    elif b"nx" in options:
+        return
+    else:
+        if b"incr" in options:
+            score += before
+            if math.isnan(score):
+                raise CommandError(_NOT_A_NUMBER)
+        if (b"lt" in options and score >= before) or (b"gt" in options and score <= before):
+            return
+        if score != before:
+            found.rescore(member, before, score)
+            placing.moved += 1
+    placing.score = score
 
 
 def put(
-    session: CommandSession, key: bytes, options: frozenset[bytes], scores: Iterable[float], members: list[bytes]
-) -> list[Placing]:
+    session: CommandSession, key: bytes, options: frozenset[bytes], scores: list[float], members: list[bytes]
+) -> Placing:
     """Add members with their scores, on the conditions of ZADD's options. Raises CommandError."""
+    placing = Placing()
     found = sorted_set_for_change(session, key)
     if found is None:
         if b"xx" in options:
-            return []
+            return placing
         found = session.engine.keyspace.create(SortedSet, session.db, key)
-    placings: list[Placing] = []
     try:
-        for member, score in zip(members, scores, strict=True):
-            placings.append(_add(found, member, score, options))
+        for at in range(len(members)):
+            if options:
+                _add(found, members[at], scores[at], options, placing)
+                continue
+            member, score = members[at], scores[at]
+            before = found.score(member)
+            if before is None or score != before:
+                found.rescore(member, before, score)
+                if before is None:
+                    placing.new += 1
+                else:
+                    placing.moved += 1
     finally:
-        if any(placing.is_new or placing.has_moved for placing in placings):
+        if placing.new or placing.moved:
             tell_sorted_set(session, b"zincr" if b"incr" in options else b"zadd", key)
-    return placings
+    return placing
 
 
 def put_one(session: CommandSession, key: bytes, score: float, member: bytes) -> bool:
@@ -80,12 +99,6 @@ def put_one(session: CommandSession, key: bytes, score: float, member: bytes) ->
         found.rescore(member, before, score)
         tell_sorted_set(session, b"zadd", key)
     return before is None
-
-
-def counted(placings: list[Placing], options: frozenset[bytes]) -> int:
-    """Return how many are new or, with CH, have changed."""
-    moved = b"ch" in options
-    return sum(placing.is_new or (moved and placing.has_moved) for placing in placings)
 
 
 def store_sorted_set(

@@ -7,29 +7,32 @@ sign, leading zeros. An argument ends at its first NUL.
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from rlite_pubsub.protocol.errors import CommandError
 from rlite_pubsub.storage.topics import entry_ids
 from rlite_pubsub.storage.topics.entry_ids import MAX, MIN, PART_MAX, Id
 
-INVALID_ID = b"ERR Invalid stream ID specified as stream command argument"
-INVALID_START = b"ERR invalid start ID for the interval"
-INVALID_END = b"ERR invalid end ID for the interval"
+INVALID_ID: Final = b"ERR Invalid stream ID specified as stream command argument"
+INVALID_START: Final = b"ERR invalid start ID for the interval"
+INVALID_END: Final = b"ERR invalid end ID for the interval"
 
-_PLAIN = re.compile(rb"(0|[1-9][0-9]{0,19})-(0|[1-9][0-9]{0,19})")
-_LOOSE = re.compile(rb"[ \t-\r]*([+-]?)([0-9]+)")
-_SIGNED = re.compile(rb"-[1-9][0-9]*")
-_LONG_MIN = -(1 << 63)
-_MAX_LENGTH = 127
+_PLAIN: Final = re.compile(rb"(0|[1-9][0-9]{0,19})-(0|[1-9][0-9]{0,19})")
+_LOOSE: Final = re.compile(rb"[ \t-\r]*([+-]?)([0-9]+)")
+_SIGNED: Final = re.compile(rb"-[1-9][0-9]*")
+_LONG_MIN: Final = -(1 << 63)
+_PLAIN_LENGTH: Final = 41
+_MAX_LENGTH: Final = 127
 
 
 def strict_id(text: bytes, missing_seq: int = 0) -> Id:
     """Read `ms-seq`, or `ms` with `missing_seq`. Raises CommandError."""
-    plain = _PLAIN.fullmatch(text)
-    if plain is not None:
-        ms, seq = int(plain[1]), int(plain[2])
-        if ms <= PART_MAX and seq <= PART_MAX:
-            return ms, seq
+    if len(text) <= _PLAIN_LENGTH:  # as most are: digits, or digits on both sides of a dash
+        ms_digits, dash, seq_digits = text.partition(b"-")
+        if ms_digits.isdigit() and (seq_digits.isdigit() or not dash):
+            ms, seq = int(ms_digits), int(seq_digits) if dash else missing_seq
+            if ms <= PART_MAX and seq <= PART_MAX:
+                return ms, seq
     ms_text, dash, seq_text = _cut(text)
     return _part(ms_text), _part(seq_text) if dash else missing_seq
 
