@@ -44,6 +44,8 @@ _XZERO, _VALUE = 0x40, 0x80
 _MOST_IN_SPARSE: Final = 32
 _LONGEST_VALUES, _LONGEST_ZEROS = 4, 64
 _JOINED: Final = 5
+_MANY: Final = 2000
+"""So many elements are worth a look at all registers."""
 
 
 class NotAHyperLogLog(Exception):
@@ -145,6 +147,42 @@ def add(hll: bytearray, element: bytes, most_bytes: int, places: Places) -> bool
     """Add an element; return whether that changed anything. Raises Corrupted."""
     falls_to = _register(element)
     return _raise_register(hll, falls_to >> REGISTER_BITS, falls_to & _LONGEST_RUN, most_bytes, places)
+
+
+def add_all(hll: bytearray, elements: list[bytes], most_bytes: int) -> bool:
+    """Add elements; return whether that changed anything. Raises Corrupted."""
+    if len(elements) >= _MANY and (hll[_ENCODING_AT] == DENSE or len(hll) <= most_bytes):
+        changed = _add_many(hll, elements, most_bytes)
+        if changed is not None:
+            return changed
+    changed = False
+    places = Places()
+    for element in elements:
+        if add(hll, element, most_bytes, places):
+            changed = True
+    return changed
+
+
+def _add_many(hll: bytearray, elements: list[bytes], most_bytes: int) -> bool | None:
+    """The same for one that is dense, or will be with all of them: then nobody can tell in which order its registers
+    were raised. Returns None, and has changed nothing, if it may stay sparse."""
+    try:
+        held = registers(hll)
+    except Corrupted:  # perhaps where none of the elements falls
+        return None
+    changed = False
+    for element in elements:
+        falls_to = _register(element)
+        index, value = falls_to >> REGISTER_BITS, falls_to & _LONGEST_RUN
+        if value > held[index]:
+            held[index] = value
+            changed = True
+    if hll[_ENCODING_AT] == SPARSE and HEAD_BYTES + (REGISTERS - held.count(0)) // _LONGEST_VALUES <= most_bytes:
+        return None
+    if changed:
+        hll[HEAD_BYTES:] = _packed(held)
+        hll[_ENCODING_AT] = DENSE
+    return changed
 
 
 def raise_all(hll: bytearray, held: bytearray, most_bytes: int) -> None:

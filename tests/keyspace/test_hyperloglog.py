@@ -36,6 +36,21 @@ def counted(numbers: range) -> bytearray:
     return hll
 
 
+@pytest.mark.parametrize("most_bytes", [0, 100, 3000, 4000, 16_000])
+@pytest.mark.parametrize("before", [0, 100, 5000])
+def test_many_elements_at_once_make_the_same_bytes_as_one_by_one(before: int, most_bytes: int) -> None:
+    for count in (0, 1, 1999, 2000, 2001, 9000, 30_000):
+        added = [b"%d" % number for number in range(before // 2, before // 2 + count)]
+        once, places = counted(range(before)), hyperloglog.Places()
+        one_by_one = bytearray(once)
+        changed = False
+        for element in added:
+            changed |= hyperloglog.add(one_by_one, element, most_bytes, places)
+        assert hyperloglog.add_all(once, added, most_bytes) == changed
+        once[hyperloglog.HEAD_BYTES - 1] = one_by_one[hyperloglog.HEAD_BYTES - 1] = 0  # the mark of a stale count
+        assert once == one_by_one
+
+
 @pytest.mark.parametrize("runs", [b"", b"\x7f\xfe", b"\x7f\xff\x80", b"\x7f\xff\x00", b"\x7f", b"\x80" * 20_000])
 def test_a_sparse_one_that_has_not_every_register_once_is_damaged(runs: bytes) -> None:
     hll = hyperloglog.opened(bytes(hyperloglog.new()[: hyperloglog.HEAD_BYTES]) + runs)

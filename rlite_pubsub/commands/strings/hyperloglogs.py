@@ -40,10 +40,8 @@ def pfadd(session: CommandSession, args: list[bytes]) -> Reply:
     text = text_for_change(session, args[1])
     hll = _opened(text) or hyperloglog.new()
     changed = text is None
-    most_bytes, places = _most_bytes(session), Places()
     try:
-        for element in args[2:]:
-            changed |= hyperloglog.add(hll, element, most_bytes, places)
+        changed |= hyperloglog.add_all(hll, args[2:], _most_bytes(session))
     except Corrupted:
         raise CommandError(_CORRUPTED) from None
     if changed:
