@@ -8,6 +8,7 @@ import pytest
 from recorded_session import House, RecordedSession
 
 from rlite_pubsub.engine.dispatch import execute
+from rlite_pubsub.engine.eviction.usage import Often
 from rlite_pubsub.storage.room import data_bytes
 
 VALUE = "x" * 2000
@@ -357,3 +358,17 @@ def test_what_adds_more_than_its_arguments_is_refused_within_a_turn(session: Rec
     session.engine.commit()
     assert session.said.count(b":300001\r\n") in (13, 14)
     assert session.do("DBSIZE") != b":31\r\n"
+
+
+def test_the_least_often_used_rank_first_and_uses_of_long_ago_count_less() -> None:
+    usage = Often(log_factor=0, decay_minutes=1)
+    keys = [(number % 3, b"%d" % number) for number in range(50)]
+    now = 1e9
+    for number, (database, name) in enumerate(keys):
+        for _ in range(7 * number % 50):
+            usage.used(database, name, now + 60 * (number % 10))
+    later = now + 60 * 12
+    ranked = usage.ranked(keys, later)
+    assert sorted(ranked) == sorted(keys)
+    worths = [usage.worth(database, name, later) for database, name in ranked]
+    assert worths == sorted(worths) and len(set(worths)) > 10

@@ -83,7 +83,16 @@ class Often(Usage):
         return self._decayed(_slot(database, name), now)
 
     def ranked(self, keys: list[Key], now: float) -> list[Key]:
-        return _by_worth(keys, [self._decayed(crc32(name, database) & _MASK, now) for database, name in keys])
+        counts, minutes, decay_minutes = self._counts, self._minutes, self.decay_minutes
+        minute = _minutes(now)
+        worths: list[int] = []
+        for database, name in keys:
+            slot = crc32(name, database) & _MASK
+            known = counts[slot]
+            if known and decay_minutes:
+                known = max(1, known - ((minute - minutes[slot]) & 0xFFFF) // decay_minutes)
+            worths.append(known)
+        return _by_worth(keys, worths)
 
     def set(self, database: int, name: bytes, count: int, now: float) -> None:
         """Set the count that a key brings along (RESTORE … FREQ)."""
