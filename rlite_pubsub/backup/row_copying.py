@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rlite_pubsub.backup.rows import Row
-from rlite_pubsub.storage.log.log import POSITION
+from rlite_pubsub.storage.log.transaction import POSITION
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Environment

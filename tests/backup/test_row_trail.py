@@ -21,8 +21,8 @@ from rlite_pubsub.backup.row_copying import RowCopying
 from rlite_pubsub.backup.row_trail import RowTrail
 from rlite_pubsub.backup.rows import RowContent, RowPiece
 from rlite_pubsub.storage.log.following import kept_from
-from rlite_pubsub.storage.log.log import POSITION
 from rlite_pubsub.storage.log.rows_file import RowsFile
+from rlite_pubsub.storage.log.transaction import POSITION
 from rlite_pubsub.storage.store import Store
 
 WINDOW_BYTES = 16 << 10

@@ -61,7 +61,6 @@ _IDLE_BYTES: Final = 1 << 20
 """So much is brought home if nobody has written for a second; less, as soon as it is as old as this."""
 _OLDEST_S: Final = 60.0
 _BLOCK_BYTES: Final = 512
-_META_PAGES: Final = 2
 _never_closed: Final[list[object]] = []
 """Of processes that this one was forked from."""
 
@@ -359,11 +358,8 @@ class LogEnvironment:
         """Nothing of the files counts as this process's memory for long."""
 
     def live_bytes(self) -> int:
-        """Return how many bytes the rows take, about: what LMDB takes, and what the windows will add to it."""
-        with self._lmdb.begin() as txn:
-            stat = txn.stat()
-        pages = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] + _META_PAGES
-        return max(0, int(pages) * int(stat["psize"]) + self.log.grown())
+        """Return how many bytes the rows take, about."""
+        return self.log.live_bytes()
 
     # -- the end, and a fork
 

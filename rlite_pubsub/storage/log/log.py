@@ -35,7 +35,7 @@ from rlite_pubsub.storage.errors import StoreDamaged
 from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK
 from rlite_pubsub.storage.log.following import MOST_KEPT_BYTES, kept_from
 from rlite_pubsub.storage.log.room import give_spare, take_spare
-from rlite_pubsub.storage.log.transaction import Layer, LogTransaction, Place, Rows
+from rlite_pubsub.storage.log.transaction import POSITION, Layer, LogTransaction, Place, Rows, segment_at_home
 from rlite_pubsub.storage.system import sync, take_blocks
 from rlite_pubsub.storage.window.plain import LOG_HEAD_BYTES, taken_by
 from rlite_pubsub.storage.window.window import (
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("rlite_pubsub")
 
-POSITION: Final = b"\0log"
 _SMALLEST_BYTES: Final = 1 << 20
 _QUICK_S, _SLOW_S = 4.0, 60.0
 """A window that was full so soon is followed by one twice as large; one that took so long, by one half as large."""
@@ -68,6 +67,7 @@ MOST_FROZEN: Final = 4
 _POSITION: Final = Struct(">QQ")
 _NAME: Final = "data.log."
 _LOCK_NAME: Final = "data.checkpoint"
+_META_PAGES: Final = 2
 _SLICE_BYTES: Final = 256 << 10
 _RECORD_BYTES: Final = 32
 _ROW_BYTES: Final = 24
@@ -476,9 +476,20 @@ class Log:
 
     # -- how much there is
 
-    def grown(self) -> int:
-        """Return about how much more LMDB will take once it has the windows."""
-        return sum([window.window.grown for window in self.windows])
+    def live_bytes(self) -> int:
+        """Return how many bytes the rows take, about: what LMDB takes, and what the windows will add to it."""
+        with self._lock:
+            self._readers += 1  # from now on no window is closed
+        try:
+            windows = self.windows
+            with self._lmdb.begin() as txn:
+                stat = txn.stat()
+                home = segment_at_home(txn)
+            grown = sum([window.window.grown for window in windows if window.number > home])
+        finally:
+            self._leave()
+        pages = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] + _META_PAGES
+        return max(0, int(pages) * int(stat["psize"]) + grown)
 
     def unhomed_bytes(self) -> int:
         """Return how much is in the windows."""

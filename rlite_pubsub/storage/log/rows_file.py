@@ -10,7 +10,8 @@ import lmdb
 
 from rlite_pubsub.storage.errors import DiskFull, StoreUnwritable
 from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK
-from rlite_pubsub.storage.log.log import POSITION, Position, packed_position
+from rlite_pubsub.storage.log.log import Position, packed_position
+from rlite_pubsub.storage.log.transaction import POSITION
 
 _MAP_BYTES = 1 << 40
 _BATCH_BYTES = 16 << 20

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from rlite_pubsub.storage.keys.key_bytes import ROW_BYTES
@@ -29,10 +30,20 @@ if TYPE_CHECKING:
     LmdbTransaction: TypeAlias = "lmdb.Transaction[bytes]"
     LmdbCursor: TypeAlias = "lmdb.Cursor[bytes]"
 
+POSITION: Final = b"\0log"
+"""A row of LMDB: up to which segment it has everything, and which commit is the last of that."""
+_SEGMENT: Final = Struct(">Q")
+
 Rows: TypeAlias = dict[bytes, bytes | None]
 """Values by their keys; None: the row is removed."""
 
 _EVERYTHING: Final = -1
+
+
+def segment_at_home(txn: LmdbTransaction) -> int:
+    """Return the number of the last segment that LMDB has, in a transaction of LMDB's."""
+    found = txn.get(POSITION)
+    return int(_SEGMENT.unpack_from(found)[0]) if found is not None else 0
 
 
 class Layer:
@@ -155,10 +166,12 @@ class LogTransaction:
         """Return what LMDB says of its pages, with those that it will need besides for what is not home yet. `entries`
         is 0 if there has never been a row."""
         stat = dict[str, int](**self.lmdb.stat())
+        home = segment_at_home(self.lmdb)
         grown, commits = self.size, 0
         for layer, tip in self.layers:
-            grown += layer.window.grown
-            commits += tip >> 32
+            if layer.window.number > home:
+                grown += layer.window.grown
+                commits += tip >> 32
         stat["leaf_pages"] = max(0, stat["leaf_pages"] + grown // stat["psize"])
         stat["entries"] += commits + len(self.own)
         return stat

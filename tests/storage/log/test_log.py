@@ -16,7 +16,8 @@ import lmdb
 import pytest
 
 from rlite_pubsub.storage.log import log as log_module
-from rlite_pubsub.storage.log.log import POSITION, Log, OpenWindow
+from rlite_pubsub.storage.log.log import Log, OpenWindow
+from rlite_pubsub.storage.log.transaction import POSITION
 from rlite_pubsub.storage.window.window import index_path, log_path
 
 STORE = bytes(16)
