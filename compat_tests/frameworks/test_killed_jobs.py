@@ -92,6 +92,7 @@ QUEUES = {
         "Worker starting",
         python("saq_program.py", "offer"),
         environment=(("SAQ_SWEEPS", "1"), ("SAQ_CONCURRENCY", "1")),  # it sweeps a job of the killed in five seconds
+        taken=1,  # by its sweep: for five seconds, between abort and retry, it is in no list
     ),
     "taskiq over lists": Queue(
         ("taskiq", "worker", "taskiq_program:broker", "--workers", "1", "--max-async-tasks", "4"),
