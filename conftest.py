@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,9 +23,20 @@ LONGEST = (
     "tests/gateway/test_openapi.py",
     "tests/soak/test_soak.py",
     "tests/faults/test_power_cut.py",
+    "tests/server/test_durable.py",
+    "tests/server/test_full_store.py",
+    "tests/server/test_spilling.py",
+    "tests/server/test_commons.py",
+    "tests/cli/test_prompt.py",
+    "tests/gateway/test_event_bus.py",
+    "tests/cli/test_cli_tail.py",
+    "tests/queues/test_member_down.py",
+    "tests/server/test_tls.py",
+    "tests/server/test_durable_ends.py",
 )
 """What takes longest in one worker of pytest-xdist, and therefore begins first: begun last, it would keep the other
-workers waiting. A room stays in one worker, because its tests share what is dear, a session of Spark."""
+workers waiting. A room stays in one worker, because its tests share what is dear, a session of Spark. Where a run knows
+how long each test took the last time (RLITE_TEST_TIMES), it goes by that."""
 
 
 collect_ignore = ["tests/scripts/test_compiling.py", "tests/scripts/test_package.py"] if installed.IS_INSTALLED else []
@@ -63,23 +75,46 @@ CONTRACT = (
 """What knows the package only as its users do: by a server, redis-py, the command line and HTTP. It proves in minutes
 that what was installed works."""
 
+NO_CONTRACT = (
+    "tests/server/test_compaction.py",
+    "tests/server/test_full_store.py",
+    "tests/server/test_growth.py",
+    "tests/server/test_memory.py",
+    "tests/server/test_random_readers.py",
+    "tests/server/test_wires.py",
+)
+"""Of those, what asks more than whether it works: about parts inside, or at limits that take minutes to come to."""
+
 SAMPLE = (
     "tests/commands/",
     "tests/embedded/",
     "tests/engine/",
-    "tests/groups/",
     "tests/keyspace/",
     "tests/protocol/",
     "tests/pubsub/",
     "tests/storage/",
-    "tests/wakeups/",
     "tests/server/test_lifecycle.py",
     "tests/server/test_two_servers.py",
-    "compat_tests/test_random_",
+    "compat_tests/test_random_collections.py",
+    "compat_tests/test_random_commands.py",
+    "compat_tests/test_random_keys.py",
+    "compat_tests/test_random_scripts.py",
+    "compat_tests/test_random_sorted_sets.py",
+    "compat_tests/test_random_streams.py",
     "compat_tests/test_redis_cli.py",
 )
 """What runs on the sources, too, where everything runs on the compiled package: the rooms with compiled modules or with
-C, each of which has a pure form, and requests of each type through whole servers."""
+C, each of which has a pure form, and requests of each compiled family through whole servers."""
+
+BOTH_FORMS = (
+    "tests/engine/scripts/test_crossing.py",
+    "tests/protocol/test_cut.py",
+    "tests/protocol/test_encoder.py",
+    "tests/storage/log/",
+    "tests/storage/test_key_bytes.py",
+    "tests/storage/window/",
+)
+"""Of those, what compiles a module of C itself and asks both of its forms, wherever it runs: once is enough."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -98,7 +133,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput") and (wrong := installed.wrong_package()):
         told = "\n  ".join(wrong[:20])
         pytest.exit(f"these tests would not test what they are to test:\n  {told}", returncode=4)
-    progress.tell_progress(config, "wheel" if installed.IS_INSTALLED else "sources")
+    progress.tell_progress(config, _run())
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -120,16 +155,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not _is_left_out(config, item)]
     if hasattr(config, "workerinput"):
         order = {begin: place for place, begin in enumerate(LONGEST)}
-        items.sort(key=lambda item: order.get(_unit_of(item.nodeid), len(order)))
+        took_s: Counter[str] = Counter()
+        for nodeid, seconds in progress.times_before(_run()).items():
+            took_s[_unit_of(nodeid)] += seconds
+        items.sort(key=lambda item: (-took_s[unit := _unit_of(item.nodeid)], order.get(unit, len(order))))
+
+
+def _run() -> str:
+    return "wheel" if installed.IS_INSTALLED else "sources"
 
 
 def _is_left_out(config: pytest.Config, item: pytest.Item) -> bool:
-    if config.option.contract and not item.nodeid.startswith(CONTRACT):
+    if config.option.contract and (not item.nodeid.startswith(CONTRACT) or item.nodeid.startswith(NO_CONTRACT)):
         return True
     belongs_to_sources = item.get_closest_marker("sources") is not None
     if installed.IS_INSTALLED:
         return belongs_to_sources
-    return bool(config.option.what_differs) and not belongs_to_sources and not item.nodeid.startswith(SAMPLE)
+    is_of_sample = item.nodeid.startswith(SAMPLE) and not item.nodeid.startswith(BOTH_FORMS)
+    return bool(config.option.what_differs) and not belongs_to_sources and not is_of_sample
 
 
 def _unit_of(nodeid: str) -> str:

@@ -12,6 +12,7 @@ import re
 import pytest
 
 from compat_tests.acl_rules import PASSWORDS, USERS, Requests, Rules, settled
+from compat_tests.seeds import in_turn
 from compat_tests.servers import SocketServer
 from compat_tests.transcript import comparable
 from compat_tests.wire import Wire
@@ -51,7 +52,7 @@ def told(wire: Wire) -> bytes:
     return settled(_BULK.sub(b"", said).replace(b"\r\n", b" "))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_turn(SEEDS)
 def test_users_are_what_they_are_in_redis(
     ours: SocketServer, theirs: SocketServer, protocol: int, vocabulary: tuple[list[bytes], list[bytes]], seed: int
 ) -> None:
@@ -134,7 +135,7 @@ def same(words: tuple[bytes, ...], mine: bytes, yours: bytes) -> bool:
     return comparable(mine, True) == comparable(yours, True)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_turn(SEEDS)
 def test_users_may_do_what_they_may_do_in_redis(
     ours: SocketServer, theirs: SocketServer, protocol: int, vocabulary: tuple[list[bytes], list[bytes]], seed: int
 ) -> None:

@@ -9,6 +9,7 @@ import random
 import pytest
 
 from compat_tests.collection_commands import COUNTERS, HASHES, LISTS, SETS, TEXTS, Requests
+from compat_tests.seeds import in_turn
 from compat_tests.servers import SocketServer
 from compat_tests.transcript import Frame, frames
 from compat_tests.wire import Wire
@@ -73,7 +74,7 @@ def state(wire: Wire) -> list[bytes]:
     return told
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_turn(SEEDS)
 def test_collections_answer_and_tell_what_redis_does(
     ours: SocketServer, theirs: SocketServer, protocol: int, seed: int
 ) -> None:

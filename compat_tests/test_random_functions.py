@@ -6,9 +6,8 @@ from __future__ import annotations
 import os
 import re
 
-import pytest
-
 from compat_tests.function_commands import Requests
+from compat_tests.seeds import in_turn
 from compat_tests.servers import SocketServer
 from compat_tests.transcript import Frame, frames
 from compat_tests.wire import Wire
@@ -43,7 +42,7 @@ def restorable(wire: Wire) -> bytes:
     return payload
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_turn(SEEDS)
 def test_functions_answer_what_redis_does(ours: SocketServer, theirs: SocketServer, protocol: int, seed: int) -> None:
     servers = (ours, theirs)
     wires = [server.wire(protocol) for server in servers]

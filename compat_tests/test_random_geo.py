@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 from compat_tests.geo_commands import EDGES, PLACES, SCORES, STORED, Requests
+from compat_tests.seeds import in_turn
 from compat_tests.servers import SocketServer
 from compat_tests.test_random_collections import events
 from compat_tests.transcript import Frame, frames
@@ -32,7 +31,7 @@ def state(wire: Wire) -> list[bytes]:
     return told
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_turn(SEEDS)
 def test_places_answer_and_tell_what_redis_does(
     ours: SocketServer, theirs: SocketServer, protocol: int, seed: int
 ) -> None:

@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from compat_tests.group_commands import TIMED, Requests, Words
+from compat_tests.seeds import in_turn
 from compat_tests.servers import SocketServer
 from compat_tests.transcript import Frame, frames
 from compat_tests.wire import Wire, request
@@ -54,7 +55,7 @@ class Listener:
         return heard
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_turn(SEEDS)
 def test_groups_answer_what_redis_answers(ours: SocketServer, theirs: SocketServer, protocol: int, seed: int) -> None:
     wires = [server.wire(protocol) for server in (ours, theirs)]
     for wire in wires:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 from compat_tests.key_commands import KEYS, Requests, Words
+from compat_tests.seeds import in_turn
 from compat_tests.servers import SocketServer
 from compat_tests.transcript import Frame, frames
 
@@ -72,7 +71,7 @@ def same(mine: Frame, yours: Frame, timed: bool) -> bool:
     return ours == theirs
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_turn(SEEDS)
 def test_keys_answer_what_redis_answers(ours: SocketServer, theirs: SocketServer, protocol: int, seed: int) -> None:
     sides = [Side(server, protocol) for server in (ours, theirs)]
     requests, said = Requests(seed), []

@@ -9,6 +9,7 @@ import pytest
 
 from compat_tests.script_commands import KEYS, Requests
 from compat_tests.script_sources import BY_THEMSELVES, OF_KEYS
+from compat_tests.seeds import in_turn
 from compat_tests.servers import SocketServer
 from compat_tests.test_random_collections import events
 from compat_tests.wire import Wire
@@ -107,7 +108,7 @@ def times(wire: Wire) -> bytes:
     return b"".join(wire.ask(b"TTL", key) for key in KEYS)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_turn(SEEDS)
 def test_random_scripts_answer_and_tell_what_redis_does(
     ours: SocketServer, theirs: SocketServer, protocol: int, seed: int
 ) -> None:

@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from compat_tests.seeds import in_turn
 from compat_tests.servers import SocketServer
 from compat_tests.sort_commands import LISTS, MIXED, STORED, Requests
 from compat_tests.test_random_collections import events
@@ -32,7 +33,7 @@ def state(wire: Wire) -> list[bytes]:
     return told
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_turn(SEEDS)
 def test_sorting_answers_and_tells_what_redis_does(
     ours: SocketServer, theirs: SocketServer, protocol: int, seed: int
 ) -> None:

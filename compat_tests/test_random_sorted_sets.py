@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
+from compat_tests.seeds import in_turn
 from compat_tests.servers import SocketServer
 from compat_tests.sorted_set_commands import FLAT, SORTED_SETS, Requests
 from compat_tests.test_random_collections import QUEUED, events
@@ -49,7 +48,7 @@ def state(wire: Wire) -> list[bytes]:
     return told
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_turn(SEEDS)
 def test_sorted_sets_answer_and_tell_what_redis_does(
     ours: SocketServer, theirs: SocketServer, protocol: int, seed: int
 ) -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
+from compat_tests.seeds import in_turn
 from compat_tests.servers import SocketServer
 from compat_tests.stream_commands import Requests
 from compat_tests.transcript import Frame, frames
@@ -53,7 +52,7 @@ class Listener:
         return heard
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@in_turn(SEEDS)
 def test_topics_answer_what_redis_answers(ours: SocketServer, theirs: SocketServer, protocol: int, seed: int) -> None:
     wires = [server.wire(protocol) for server in (ours, theirs)]
     for wire in wires:

@@ -23,7 +23,7 @@ class Progress:
     def __init__(self, config: pytest.Config, file: Path) -> None:
         self._config = config
         self._file = file
-        self._before: dict[str, float] = json.loads(file.read_text()) if file.exists() else {}
+        self._before = _read(file)
         self._took: dict[str, float] = {}
         self._began = self._told = monotonic()
         self._failed = 0
@@ -67,6 +67,16 @@ class Progress:
         new = self._file.with_suffix(f".{os.getpid()}")
         new.write_text(json.dumps({**self._before, **self._took}))
         new.replace(self._file)
+
+
+def _read(file: Path) -> dict[str, float]:
+    return dict(json.loads(file.read_text())) if file.exists() else {}
+
+
+def times_before(run: str) -> dict[str, float]:
+    """How many seconds each test took the last time, as far as that is known."""
+    folder = os.environ.get("RLITE_TEST_TIMES")
+    return _read(Path(folder, f"{run}.json")) if folder else {}
 
 
 def tell_progress(config: pytest.Config, run: str) -> None:
