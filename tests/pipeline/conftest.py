@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from patience import PATIENCE_S
 
+from rlite_pubsub.pipeline.spark import jvm_archive
+
 if TYPE_CHECKING:
     import redis
     from pyspark.sql import SparkSession
@@ -38,9 +40,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def spark_environment() -> dict[str, str]:
-    """Of drivers, masters and workers: loopback only, and our own package."""
+    """Of drivers, masters and workers: loopback only, our own package, and Spark's Python from no zip file, which each
+    worker would compile anew."""
     found = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(found)}
+    return {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_HOME": str(jvm_archive.home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(found),
+    }
 
 
 def settings(folder: Path) -> dict[str, str]:
