@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.keyspace.effects import BEYOND
 from rlite_pubsub.keyspace.hashes import Hash
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 NO_FIELD, NO_EXPIRY = -2, -1
 REFUSED, DONE, REMOVED = 0, 1, 2
 """What is said of a field that was to expire."""
-_AT_ONCE = 1000
+_AT_ONCE: Final = 1000
 """How many fields of one hash are removed at a time, at most: the others are hidden."""
-_FIELDS_PER_STEP = 200
+_FIELDS_PER_STEP: Final = 200
 """How many fields a step removes in the background, at most."""
 
 
