@@ -173,10 +173,8 @@ def _hide_secrets(args: list[bytes]) -> None:
     """A password shall not be seen in SLOWLOG, whatever becomes of the request: neither one whose directive is
     misspelt."""
     for at in range(2, len(args) - 1, 2):
-        if args[at] not in _OPEN:
-            directive = DIRECTIVES.get(PRIMARY.get(_name(args[at]), ""))
-            if directive is None or "secret" in directive.flags:
-                args[at + 1] = b"(redacted)"
+        if args[at] not in _OPEN and c_string(args[at]).lower() not in _OPEN:
+            args[at + 1] = b"(redacted)"
 
 
 def _check(session: CommandSession, pairs: list[tuple[bytes, bytes]]) -> None:

@@ -196,8 +196,8 @@ def command_count(session: CommandSession, args: list[bytes]) -> Reply:
 def command_info(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) == 2:
         return [info_of(one) for one in TABLE.commands.values()]
-    said: dict[bytes, Reply] = {word: _said(session, TABLE.find_full(word), info_of) for word in set(args[2:])}
-    return [said[word] for word in args[2:]]
+    told = _told(session, info_of)
+    return [told(one) if one is not None else None for one in map(TABLE.find_full, args[2:])]
 
 
 @command(
@@ -215,10 +215,8 @@ def command_info(session: CommandSession, args: list[bytes]) -> Reply:
 def command_docs(session: CommandSession, args: list[bytes]) -> Reply:
     if len(args) == 2:
         return Map([(one.name, docs_of(one)) for one in TABLE.commands.values()])
-    found = {word: TABLE.find_full(word) for word in set(args[2:])}
-    said = {word: _said(session, one, docs_of) for word, one in found.items()}
-    asked = [(found[word], said[word]) for word in args[2:]]
-    return Map([(one.name, docs) for one, docs in asked if one is not None])
+    told = _told(session, docs_of)
+    return Map([(one.name, told(one)) for one in map(TABLE.find_full, args[2:]) if one is not None])
 
 
 @command(
@@ -304,10 +302,17 @@ def command_getkeysandflags(session: CommandSession, args: list[bytes]) -> Reply
     return [Encoded(b"*2\r\n$%d\r\n%b\r\n%b" % (len(key), key, flags[id(spec)])) for key, spec in keys]
 
 
-def _said(session: CommandSession, one: Command | None, tell: Callable[[Command], Reply]) -> Reply:
-    """Return what is told of a command as bytes: whoever asks for it a thousand times is told as quickly as Redis
-    does."""
-    return None if one is None else Encoded(encode(tell(one), session.protocol))
+def _told(session: CommandSession, tell: Callable[[Command], Reply]) -> Callable[[Command], Reply]:
+    """Return what tells of a command in bytes, which are made once: somebody may ask for it a thousand times."""
+    made: dict[bytes, Encoded] = {}
+
+    def told(one: Command) -> Reply:
+        found = made.get(one.name)
+        if found is None:
+            found = made[one.name] = Encoded(encode(tell(one), session.protocol))
+        return found
+
+    return told
 
 
 def _keys(request: list[bytes]) -> list[tuple[bytes, KeySpec]]:
