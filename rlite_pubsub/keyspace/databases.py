@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from heapq import merge
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rlite_pubsub.storage.keys import digests, key_records
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rlite_pubsub.keyspace.part import Part
 
 
-MOST_OVER = 100
+MOST_OVER: Final = 100
 """How many expired keys one look for a random one notices."""
 
 
