@@ -22,7 +22,7 @@ MOST = {
     "CONFIG GET": 3,
     "CONFIG SET": 6,
     "CONFIG SET same": 3,
-    "COMMAND INFO": 5.5,
+    "COMMAND INFO": 8.5,
     "COMMAND DOCS": 5.5,
     "COMMAND INFO get": 1,
     "COMMAND GETKEYSANDFLAGS": 5,
