@@ -266,7 +266,7 @@ def _covers(middle: _Cell, south_west: Coordinates, north_east: Coordinates) -> 
     )
 
 
-_ALL_AROUND = ((0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1))
+_ALL_AROUND: Final = ((0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1))
 """To the east, to the north."""
 
 

@@ -8,18 +8,19 @@ Deleting a topic of a million entries, or flushing a database, writes one record
 from __future__ import annotations
 
 from struct import Struct
+from typing import Final
 
 from rlite_pubsub.storage import databases
 from rlite_pubsub.storage.cold import cold_blocks
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys import fields, key_records
 
-SPACE = 0
-TOPIC = 1
-_NUMBER = Struct(">BQ")
-_SPACE = Struct(">I")
-_TOPIC = Struct(">Q")
-OF_A_TOPIC = (
+SPACE: Final = 0
+TOPIC: Final = 1
+_NUMBER: Final = Struct(">BQ")
+_SPACE: Final = Struct(">I")
+_TOPIC: Final = Struct(">Q")
+OF_A_TOPIC: Final = (
     databases.TOMBSTONES,
     databases.EVENT_TYPES,
     databases.ENTRIES,
