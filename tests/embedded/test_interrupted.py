@@ -18,7 +18,7 @@ from patience import until
 import rlite_pubsub
 from rlite_pubsub.commands.collections import lists
 from rlite_pubsub.keyspace.times import Times
-from rlite_pubsub.storage import environment
+from rlite_pubsub.storage import lmdb_environment
 from rlite_pubsub.storage.keys.order import Order
 from rlite_pubsub.storage.keys.rows import Rows
 
@@ -67,7 +67,7 @@ def interrupting(times: int, place: Callable[..., Any], *, behind: bool = False)
         (Order, "_split", 1, False),
         (Order, "_split", 1, True),
         (Rows, "put", 30, False),
-        (environment, "get_ident", 2, False),
+        (lmdb_environment, "get_ident", 2, False),
     ],
 )
 def test_an_interrupted_command_leaves_nothing_and_the_next_one_is_executed(

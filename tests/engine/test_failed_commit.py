@@ -156,7 +156,7 @@ def test_command_for_which_room_is_looked_for_is_refused_where_the_turn_does_not
         raise lmdb.MapFullError("of this test")
 
     monkeypatch.setattr(house.engine.keyspace, "settle", settle)
-    other.waiting += [[b"SET", b"j", b"v"]]
+    other.waiting += [[b"SET", b"j", bytes(2 << 20)]]  # more than is let through between two looks
     other.resume()
     assert other.heard().startswith(b"-OOM")
     assert session.heard().startswith(b"-OOM")

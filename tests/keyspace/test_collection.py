@@ -75,7 +75,7 @@ def sweep(here: Keyspace) -> None:
 
 @pytest.fixture
 def roomy(tmp_path: Path) -> Iterator[Environment]:
-    opened = open_data(tmp_path / "roomy.mdb", 1 << 30)
+    opened = open_data(tmp_path / "roomy.mdb", 1 << 30, 1 << 28)
     yield opened
     opened.close()
 

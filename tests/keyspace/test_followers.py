@@ -51,7 +51,7 @@ class Log:
     """A topic, who follows it, and turns."""
 
     def __init__(self, path: Path) -> None:
-        self.environment = open_data(path, 1 << 30)
+        self.environment = open_data(path, 1 << 30, 1 << 30)
         self.keyspace = Keyspace(self.environment, lambda: 1000)
         self.hub = Hub(lambda counts: None)
         self.followed: set[Key] = set()

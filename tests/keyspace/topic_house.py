@@ -25,7 +25,7 @@ class TopicHouse:
 
     def __init__(self, folder: Path, quota_bytes: int = 1 << 26) -> None:
         path = folder / "data.mdb"
-        self.environment = open_data(path, quota_bytes)
+        self.environment = open_data(path, quota_bytes, quota_bytes)
         self.now_ms = 1_000_000
         self.keyspace = Keyspace(self.environment, lambda: self.now_ms)
         self.keyspace.create_topic(0, NAME)

@@ -404,6 +404,7 @@ for key in sys.stdin:
 """
 
 
+@pytest.mark.sources("plays another process between two calls within a compiled class")
 def test_nobody_is_refused_because_another_process_evicts_the_very_key_that_it_has_picked(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

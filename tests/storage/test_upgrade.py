@@ -91,7 +91,7 @@ def test_upgrade_that_is_broken_off_is_gone_on_with(
     for _ in range(2 * MEMBERS):
         is_done: list[bool] = []
         with monkeypatch.context() as patch:
-            patch.setattr(Environment, "write", write_once)
+            patch.setattr(LmdbEnvironment, "write", write_once)
             try:
                 store = Store.open(tmp_path)
             except BrokenOff:

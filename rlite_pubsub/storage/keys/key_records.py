@@ -169,9 +169,10 @@ def run(txn: Txn, space: int, digest: bytes, count: int, now_ms: int) -> list[tu
     found: list[tuple[bytes, int]] = []
     cursor = txn.cursor()
     if cursor.set_range(of_space + digest):
-        for key, value in islice(cursor.iternext(), count):
+        for key in islice(cursor.iternext(values=False), count):
             if not key.startswith(of_space):
                 break
+            value = cursor.value()
             expires_ms, length = _EXPIRES_AND_LENGTH.unpack_from(value)
             if not expires_ms or expires_ms > now_ms:
                 found.append((value[_HEAD.size : _HEAD.size + length], expires_ms))

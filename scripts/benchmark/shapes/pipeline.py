@@ -226,8 +226,8 @@ class Stats(Pipeline):
                 start = time.perf_counter()
                 told = json.loads(_command(cache, "stats", "--json", "--url", server.url, topic.decode()))
                 took[cache].append(time.perf_counter() - start)
-                if told.get("entries") != count:
-                    raise WrongAnswer(f"{told.get('entries')} entries were counted, and not {count}")
+                if told.get("totals", {}).get("entries") != count:
+                    raise WrongAnswer(f"{told.get('totals')} entries were counted, and not {count}")
         return tuple(Reading(median(each)) for each in took.values())
 
 

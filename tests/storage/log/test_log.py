@@ -434,6 +434,7 @@ def test_power_cut_leaves_a_state_that_was_committed(tmp_path: Path, seed: int) 
     again.close()
 
 
+@pytest.mark.sources("dies where a method is replaced")
 @pytest.mark.parametrize("place", ["made", "frozen", "written", "committed", "said"])
 def test_process_that_dies_between_two_windows_leaves_a_log_that_goes_on(tmp_path: Path, place: str) -> None:
     """`made`: the next window has its files. `frozen`: it is named. `written`: LMDB's transaction has the old one, and
