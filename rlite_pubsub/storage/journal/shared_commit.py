@@ -40,7 +40,7 @@ SHARED_S: Final = 0.025
 """How long turns share a commit, and how soon after the last one a turn must come to begin to."""
 MOST_ROWS: Final = 16_000
 """How many rows may be changed in this time, each of which may need a page of its own: see `Room.is_roomy`."""
-COMMIT_S: Final = 0.002
+COMMIT_S: Final = 0.008
 """How long a commit may take, about, in time of the processor: whatever comes meanwhile waits."""
 FEWEST_CHANGES: Final = 200
 """This many rows are committed at once in any case."""
