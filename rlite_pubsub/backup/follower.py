@@ -21,9 +21,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rlite_pubsub.backup import room, target
-from rlite_pubsub.backup.copying import Copying
 from rlite_pubsub.backup.errors import BackupError, TrailLost
 from rlite_pubsub.backup.manifest import Block, PieceOf
+from rlite_pubsub.backup.piece import Content
+from rlite_pubsub.backup.row_trail import RowTrail, begin_trail
+from rlite_pubsub.backup.rows import RowContent
 from rlite_pubsub.backup.shipment import Shipment
 from rlite_pubsub.backup.target import BackupTarget
 from rlite_pubsub.backup.trail import Change, Standing, Trail
@@ -32,7 +34,6 @@ from rlite_pubsub.cold.place import Place
 from rlite_pubsub.storage.commons import backup_state
 from rlite_pubsub.storage.commons.backup_state import BackupState
 from rlite_pubsub.storage.errors import StoreError
-from rlite_pubsub.storage.pages.tree import Runs
 from rlite_pubsub.storage.store import Store
 
 log = logging.getLogger("rlite_pubsub")
@@ -71,12 +72,12 @@ class BackupPlan(NamedTuple):
 class _Snapshot:
     """One that is being made."""
 
-    def __init__(self, trail: Trail, copying: Copying, since: set[Block]) -> None:
+    def __init__(self, trail: Trail | RowTrail, since: set[Block]) -> None:
         self.chain = trail.chain
         self.begun = trail.standing
         self.since = since
-        self._stretches: Iterator[Runs] = copying.stretches()
-        self._next: Runs | None = None
+        self._contents: Iterator[Content | RowContent] = iter(trail.contents())
+        self._next: Content | RowContent | None = None
         self.pieces: list[PieceOf] = []
         self.is_begun = False
         self.is_copied = False
@@ -89,10 +90,10 @@ class _Snapshot:
         """Begin: its first piece is about to be sent."""
         self.is_begun = True
 
-    def next_stretch(self) -> Runs:
-        """Return the one that is to be brought away: the same until `took`, and empty at the end."""
+    def next_content(self) -> Content | RowContent | None:
+        """Return what is to be brought away: the same until `took`, and None at the end."""
         if self._next is None:
-            self._next = next(self._stretches, [])
+            self._next = next(self._contents, None)
         return self._next
 
     def took(self, piece: PieceOf) -> None:
@@ -150,7 +151,7 @@ class BackupFollower:
         self._said = BackupState()
         self._lock = room.BackupLock(store.folder, "snapshot.lock")
         # the first thread's
-        self._trail: Trail | None = None
+        self._trail: Trail | RowTrail | None = None
         self.cut_at = 0.0
         """When the next change is to be brought away, by the monotonic clock."""
         self._since: set[Block] = set()  # blocks that states since the last snapshot need
@@ -221,7 +222,7 @@ class BackupFollower:
         with self._wake:
             if self._jobs or self._snapshot is not None:
                 return  # there is something to bring away first
-        trail = Trail(self._store, self._clock_ms)
+        trail = begin_trail(self._store, self._clock_ms)
         try:
             self._begin_snapshot(trail, set())
         except BaseException:
@@ -229,14 +230,14 @@ class BackupFollower:
             raise
         self._trail = trail
 
-    def _begin_snapshot(self, trail: Trail, since: set[Block]) -> None:
-        made = _Snapshot(trail, Copying(self._store.data.path, trail.standing.meta), since)
+    def _begin_snapshot(self, trail: Trail | RowTrail, since: set[Block]) -> None:
+        made = _Snapshot(trail, since)
         self._since_bytes, self._since, self._snapshot_at = 0, set(), time.monotonic()
         with self._wake:
             self._snapshot = made
             self._wake.notify_all()
 
-    def _roll(self, trail: Trail, is_asked: bool) -> None:
+    def _roll(self, trail: Trail | RowTrail, is_asked: bool) -> None:
         is_copied = self._has_copied
         as_of_ms, now = self._clock_ms(), time.monotonic()
         trail.roll()
@@ -363,10 +364,10 @@ class BackupFollower:
             self._snapshot_bytes = 0
             shipment.look()
             self._tell()
-        stretch = snapshot.next_stretch()
-        if stretch:
-            snapshot.took(shipment.put_piece(stretch))
-            self._snapshot_bytes += sum(len(pages) for _, pages in stretch)
+        content = snapshot.next_content()
+        if content is not None:
+            snapshot.took(shipment.put_piece(content))
+            self._snapshot_bytes += content.size
         else:
             shipment.bring_blocks(snapshot.begun, snapshot.begun.blocks)
             snapshot.end_copy()

@@ -1,10 +1,10 @@
 """A snapshot's manifest, written when all else of it is there: without it there is no snapshot.
 
 JSON with an indent of 1: format, store (its id), chain, first and last (of the chain's changes: see layout.py), commit,
-time_ms, used_bytes (how long data.mdb is), meta (its meta page, hex), store_format, program (the version that has
-written it), pieces (sha256 and pages of each), cold (where the store has its blocks: "" is the folder in it), blocks
-(path, sha256 and bytes of each that is in the target, and that this state or one since the snapshot before needs), and
-the sha256 of this JSON without it.
+time_ms, used_bytes (how long data.mdb is), meta (its meta page, hex; none if the pieces have rows), store_format,
+program (the version that has written it), pieces (sha256 and pages of each), cold (where the store has its blocks: ""
+is the folder in it), blocks (path, sha256 and bytes of each that is in the target, and that this state or one since the
+snapshot before needs), and the sha256 of this JSON without it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from rlite_pubsub.cold.place import Place
 from rlite_pubsub.storage.handle import PAGE_BYTES
 from rlite_pubsub.storage.pages import meta
 
-FORMAT = 1
+FORMAT = 2
+"""Of a snapshot of rows; one of pages has 1, as the home of a target."""
+_FORMAT_OF_PAGES = 1
 MOST_BYTES = 1 << 47
 """What an address space has: no data.mdb is longer."""
 
@@ -59,7 +61,7 @@ def text(manifest: SnapshotManifest) -> bytes:
     """Return its text in the file."""
     return _sealed(
         {
-            "format": FORMAT,
+            "format": _FORMAT_OF_PAGES if manifest.meta else FORMAT,
             "store": manifest.store,
             **manifest.name._asdict(),
             "commit": manifest.commit,
@@ -110,18 +112,20 @@ def checked_meta(page: bytes, commit: int) -> bytes:
 def check_state(manifest: SnapshotManifest) -> None:
     """Check that what is said of the file can be a file. Raises PieceDamaged."""
     try:
+        if any(not 0 < piece.pages <= MOST_BYTES // PAGE_BYTES for piece in manifest.pieces):
+            raise ValueError("a piece has no pages, or too many")
+        if not manifest.meta and manifest.commit >= 0:
+            return
         checked_meta(manifest.meta, manifest.commit)
         if manifest.used_bytes != meta.unpacked(manifest.meta).used_bytes:
             raise ValueError(f"its file has {manifest.used_bytes} bytes, and another size by its meta page")
-        if any(not 0 < piece.pages <= MOST_BYTES // PAGE_BYTES for piece in manifest.pieces):
-            raise ValueError("a piece has no pages, or too many")
     except ValueError as failure:
         raise PieceDamaged(manifest.name.path, f"it describes no state ({failure})") from failure
 
 
 def home_text(store: str) -> bytes:
     """Return the text that says which store a target belongs to."""
-    return _sealed({"format": FORMAT, "store": store})
+    return _sealed({"format": _FORMAT_OF_PAGES, "store": store})
 
 
 def home_store(place: Place) -> str | None:

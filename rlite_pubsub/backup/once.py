@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from rlite_pubsub.backup import room, target
-from rlite_pubsub.backup.copying import Copying
 from rlite_pubsub.backup.errors import TrailLost
 from rlite_pubsub.backup.layout import SnapshotName
+from rlite_pubsub.backup.row_trail import RowTrail, begin_trail
 from rlite_pubsub.backup.shipment import Shipment
 from rlite_pubsub.backup.target import BackupTarget
 from rlite_pubsub.backup.trail import Trail
@@ -59,14 +59,13 @@ def collect(store: Store, place: Place, keep_from_ms: int) -> int:
 
 
 def _attempted(store: Store, shipment: Shipment, clock_ms: Callable[[], int]) -> SnapshotMade:
-    trail = Trail(store, clock_ms)
+    trail = begin_trail(store, clock_ms)
     try:
-        copying = Copying(store.data.path, trail.standing.meta)
         shipment.bring_blocks(trail.standing, trail.standing.blocks)
         pieces = []
         rolled = time.monotonic()
-        for runs in copying.stretches():
-            pieces.append(shipment.put_piece(runs))
+        for content in trail.contents():
+            pieces.append(shipment.put_piece(content))
             if time.monotonic() - rolled >= ROLL_SECONDS:
                 _roll(trail, shipment)
                 rolled = time.monotonic()
@@ -77,7 +76,7 @@ def _attempted(store: Store, shipment: Shipment, clock_ms: Callable[[], int]) ->
         trail.end()
 
 
-def _roll(trail: Trail, shipment: Shipment) -> None:
+def _roll(trail: Trail | RowTrail, shipment: Shipment) -> None:
     trail.roll()
     change = trail.cut()
     if change is not None:

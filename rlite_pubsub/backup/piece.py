@@ -47,6 +47,7 @@ class Content:
         self._head = json.dumps(head).encode() if head is not None else b""
         places = b"".join(_RUN.pack(first, len(pages) // PAGE_BYTES) for first, pages in runs)
         self._body = b"".join((_COUNT.pack(len(runs)), places, *(pages for _, pages in runs)))
+        self.pages = sum(len(pages) for _, pages in runs) // PAGE_BYTES
         digest = sha256(self._head)
         digest.update(self._body)
         self._digest = digest.digest()
@@ -54,6 +55,11 @@ class Content:
     @property
     def digest(self) -> str:
         return self._digest.hex()
+
+    @property
+    def size(self) -> int:
+        """How many bytes of pages it has."""
+        return self.pages * PAGE_BYTES
 
     def packed(self) -> bytes:
         """Return the file."""

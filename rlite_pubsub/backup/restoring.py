@@ -24,13 +24,15 @@ from rlite_pubsub.backup.errors import FormatNewer, NothingKept, PieceDamaged, P
 from rlite_pubsub.backup.layout import ChangeName, SnapshotName
 from rlite_pubsub.backup.manifest import SnapshotManifest, check_state, checked_meta
 from rlite_pubsub.backup.moments import shown
-from rlite_pubsub.backup.piece import MOST_PAGES, Piece
+from rlite_pubsub.backup.piece import Piece
+from rlite_pubsub.backup.rows import RowPiece
 from rlite_pubsub.backup.target import BackupTarget, Chain
 from rlite_pubsub.storage import format
 from rlite_pubsub.storage.checkpoints import checkpoint
 from rlite_pubsub.storage.cold import cold_home
 from rlite_pubsub.storage.failpoint import failpoint
 from rlite_pubsub.storage.handle import PAGE_BYTES
+from rlite_pubsub.storage.log.rows_file import RowsFile
 from rlite_pubsub.storage.pages import meta
 from rlite_pubsub.storage.store import Store
 
@@ -94,7 +96,8 @@ def restore(target: BackupTarget, folder: Path, at_ms: int | None = None) -> Res
         if manifest.store_format > format.VERSION:
             raise FormatNewer(choice.snapshot.path, manifest.store_format, format.VERSION)
         check_state(manifest)
-        commit = _write_pages(target, manifest, choice, temporary / "data.mdb")
+        write = _write_pages if manifest.meta else _write_rows
+        commit = write(target, manifest, choice, temporary / "data.mdb")
         failpoint("restore-written")
         count = _open(target, temporary)
         failpoint("restore-opened")
@@ -123,8 +126,7 @@ def check_free(folder: Path) -> None:
 def _write_pages(target: BackupTarget, manifest: SnapshotManifest, choice: RestorePoint, path: Path) -> int:
     """Return the commit."""
     commit, meta_page = manifest.commit, manifest.meta
-    wanted = [(layout.piece_of(piece.sha256), piece.sha256, piece.pages) for piece in manifest.pieces]
-    wanted += [(change.path, "", MOST_PAGES) for change in choice.changes]
+    wanted = _wanted(manifest, choice)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         follows = Succession(choice.snapshot.first)
@@ -133,6 +135,7 @@ def _write_pages(target: BackupTarget, manifest: SnapshotManifest, choice: Resto
                 follows.check(name, piece)
                 commit, meta_page = state_after(name, piece)
             check_places(name, piece, meta_page)
+            assert isinstance(piece, Piece)
             for first, pages in piece.runs:
                 _write(descriptor, pages, first * PAGE_BYTES)
         follows.check_end(choice)
@@ -144,17 +147,51 @@ def _write_pages(target: BackupTarget, manifest: SnapshotManifest, choice: Resto
     return commit
 
 
-def state_after(path: str, piece: Piece) -> tuple[int, bytes]:
-    """Return the commit that a change leads to, and its meta page. Raises PieceDamaged."""
+def _write_rows(target: BackupTarget, manifest: SnapshotManifest, choice: RestorePoint, path: Path) -> int:
+    """Return the commit."""
+    commit = manifest.commit
+    wanted = _wanted(manifest, choice)
+    file = RowsFile(path)
+    try:
+        follows = Succession(choice.snapshot.first)
+        for (name, digest, _), piece in zip(wanted, _fetched(target, wanted), strict=True):
+            if not digest:
+                follows.check(name, piece)
+                commit, _ = state_after(name, piece)
+            check_places(name, piece, b"")
+            assert isinstance(piece, RowPiece)
+            file.put(piece.rows)
+        follows.check_end(choice)
+        file.finish(commit)
+    finally:
+        file.close()
+    return commit
+
+
+def _wanted(manifest: SnapshotManifest, choice: RestorePoint) -> list[tuple[str, str, int]]:
+    """Return the files that make a state, in this order: path, digest if it has one, and the pages at most."""
+    wanted = [(layout.piece_of(piece.sha256), piece.sha256, piece.pages) for piece in manifest.pieces]
+    return wanted + [(change.path, "", 0) for change in choice.changes]
+
+
+def state_after(path: str, piece: Piece | RowPiece) -> tuple[int, bytes]:
+    """Return the commit that a change leads to, and its meta page if it is one of pages. Raises PieceDamaged."""
     try:
         commit = int(piece.head["commit"])
+        if isinstance(piece, RowPiece):
+            return commit, b""
         return commit, checked_meta(bytes.fromhex(piece.head["meta"]), commit)
     except (ValueError, KeyError, TypeError, OverflowError) as failure:
         raise PieceDamaged(path, f"it does not say what it leads to ({failure})") from failure
 
 
-def check_places(path: str, piece: Piece, meta_page: bytes) -> None:
-    """Check that its pages are of the file that this meta page describes. Raises PieceDamaged."""
+def check_places(path: str, piece: Piece | RowPiece, meta_page: bytes) -> None:
+    """Check that its pages are of the file that this meta page describes, or that it has rows if there is none. Raises
+    PieceDamaged."""
+    if isinstance(piece, RowPiece) == bool(meta_page):
+        raise PieceDamaged(path, f"it has {'rows' if meta_page else 'pages'}, and the rest of the snapshot has not")
+    if isinstance(piece, RowPiece):
+        return
     last = meta.unpacked(meta_page).last_page
     for first, pages in piece.runs:
         if first + len(pages) // PAGE_BYTES > last + 1:
@@ -169,7 +206,7 @@ class Succession:
         self._number = number
         self._digest: str | None = None
 
-    def check(self, path: str, piece: Piece) -> None:
+    def check(self, path: str, piece: Piece | RowPiece) -> None:
         """The next one. Raises PieceMissing, PieceDamaged."""
         name = layout.change_name(path)
         said = piece.head
@@ -189,10 +226,10 @@ class Succession:
             raise PieceMissing(f"{layout.CHANGES}/{choice.snapshot.chain}/{self._number + 1:010d}-*.pages")
 
 
-def _fetched(target: BackupTarget, wanted: list[tuple[str, str, int]]) -> Iterator[Piece]:
+def _fetched(target: BackupTarget, wanted: list[tuple[str, str, int]]) -> Iterator[Piece | RowPiece]:
     """Yield the fetched pieces, in this order."""
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        ahead: deque[Future[Piece]] = deque()
+        ahead: deque[Future[Piece | RowPiece]] = deque()
         try:
             for path, digest, most_pages in wanted:
                 ahead.append(threads.submit(target.piece, path, digest, most_pages))

@@ -9,14 +9,16 @@ ends the trail and begins another one later.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from rlite_pubsub.backup import blocks, layout
 from rlite_pubsub.backup.errors import TrailLost
 from rlite_pubsub.backup.layout import ChangeName
 from rlite_pubsub.backup.manifest import Block
+from rlite_pubsub.backup.row_copying import RowCopying
 from rlite_pubsub.backup.rows import RowContent
+from rlite_pubsub.backup.trail import Change, Standing, Trail
 from rlite_pubsub.storage.log.environment import LogEnvironment
 from rlite_pubsub.storage.log.following import Following, LogLost
 
@@ -25,27 +27,6 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 256 << 20
 """Of one change: more is brought away by a new snapshot, from which a megabyte at a time is in memory."""
-
-
-class RowStanding(NamedTuple):
-    """A commit, and what must be known of it to restore it."""
-
-    number: int
-    """Of the last change of the chain that it has, once that is cut; 0: none."""
-    time_ms: int
-    """All that it has was committed before."""
-    commit: int
-    cold: str
-    blocks: tuple[Block, ...]
-
-
-class RowChange(NamedTuple):
-    """The change that leads from one commit to the next."""
-
-    name: ChangeName
-    packed: bytes
-    new_blocks: tuple[Block, ...]
-    standing: RowStanding
 
 
 class RowTrail:
@@ -65,6 +46,15 @@ class RowTrail:
         time_ms = clock_ms()
         self.standing = self._cut_at = self.data.read(lambda txn: self._found(txn, time_ms))
 
+    def contents(self) -> Iterator[RowContent]:
+        """Return what a snapshot is made of. Raises StoreError."""
+        return map(RowContent, RowCopying(self.data).stretches())
+
+    @property
+    def commits(self) -> int:
+        """How many commits have been made since the last roll."""
+        return self.data.last_commit() - self.standing.commit
+
     def roll(self) -> None:
         """Gather what was committed since the last time. Raises TrailLost, and then it is ended; and StoreError, and
         then it can be tried again."""
@@ -80,7 +70,7 @@ class RowTrail:
             self.end()
             raise TrailLost(f"more than {MOST_BYTES} bytes were changed")
 
-    def _found(self, txn: Any, time_ms: int) -> RowStanding:
+    def _found(self, txn: Any, time_ms: int) -> Standing:
         assert self._following is not None
         gathered = self._gathered
         for _, committed_ms, rows in self._following.read(txn):
@@ -91,9 +81,9 @@ class RowTrail:
                 gathered[key] = value
                 self.gathered_bytes += len(key) + len(value or b"")
         cold, found = blocks.needed(txn)
-        return RowStanding(0, time_ms, txn.id(), cold, found)
+        return Standing(0, time_ms, txn.id(), b"", cold, found)
 
-    def cut(self) -> RowChange | None:
+    def cut(self) -> Change | None:
         """Return what was gathered, as one change; None if there is nothing."""
         if self.standing.commit == self._cut_at.commit:
             return None
@@ -105,9 +95,9 @@ class RowTrail:
         content = RowContent(sorted(self._gathered.items()), self._head(name, last, new_blocks))
         self._digest = content.digest
         self._gathered, self.gathered_bytes = {}, 0
-        return RowChange(name, content.packed(), new_blocks, self.standing)
+        return Change(name, content.packed(), new_blocks, self.standing)
 
-    def _head(self, name: ChangeName, last: RowStanding, new_blocks: tuple[Block, ...]) -> dict[str, Any]:
+    def _head(self, name: ChangeName, last: Standing, new_blocks: tuple[Block, ...]) -> dict[str, Any]:
         return {
             **name._asdict(),
             "before": last.commit,
@@ -121,3 +111,8 @@ class RowTrail:
         if self._following is not None:
             self._following.close()
             self._following = None
+
+
+def begin_trail(store: Store, clock_ms: Callable[[], int]) -> Trail | RowTrail:
+    """Begin a chain: of rows if the store has a log, else of pages. Raises StoreError; OSError."""
+    return RowTrail(store, clock_ms) if isinstance(store.data, LogEnvironment) else Trail(store, clock_ms)

@@ -19,16 +19,17 @@ from struct import error as StructError
 from typing import Any, NamedTuple, TypeAlias
 
 from rlite_pubsub.backup.errors import FormatNewer, PieceDamaged
+from rlite_pubsub.storage.handle import PAGE_BYTES
 
 FORMAT = 1
-_MAGIC = b"rlite-rows"
-_HEAD = Struct(f">{len(_MAGIC)}sH32sII")
+MAGIC = b"rlite-rows"
+_HEAD = Struct(f">{len(MAGIC)}sH32sII")
 _ROW = Struct(">HI")
 _REMOVED = (1 << 32) - 1
 MOST_KEY_BYTES = 511
 """What LMDB takes."""
-MOST_BYTES = 2 << 30
-"""Of any piece, unpacked: a stretch has 1 MB or one row, and a change is in memory when it is written."""
+MOST_PAGES = 1 << 19
+"""Of any piece, unpacked, 2 GB: a stretch has 2 MB or one row, and a change is in memory when it is written."""
 _SHOWN_BYTES = 24
 _LEVEL = 1
 """Of zlib: the next is three times as slow, and saves a tenth."""
@@ -67,25 +68,30 @@ class RowContent:
         """How many bytes it has, unpacked."""
         return len(self._body)
 
+    @property
+    def pages(self) -> int:
+        """How many pages of LMDB's size that would be: a manifest says so, and no more is unpacked."""
+        return -(-len(self._body) // PAGE_BYTES)
+
     def packed(self) -> bytes:
         """Return the file."""
         body = zlib.compress(self._body, _LEVEL)
         checksum = zlib.crc32(body, zlib.crc32(self._head))
-        return b"".join((_HEAD.pack(_MAGIC, FORMAT, self._digest, len(self._head), checksum), self._head, body))
+        return b"".join((_HEAD.pack(MAGIC, FORMAT, self._digest, len(self._head), checksum), self._head, body))
 
 
-def unpack(path: str, data: bytes, most_bytes: int = MOST_BYTES) -> RowPiece:
-    """Unpack a piece, of so many bytes at the most. Raises PieceDamaged and FormatNewer, which name the file."""
+def unpack(path: str, data: bytes, most_pages: int = MOST_PAGES) -> RowPiece:
+    """Unpack a piece, of so many pages at the most. Raises PieceDamaged and FormatNewer, which name the file."""
     try:
         magic, version, digest, head_bytes, checksum = _HEAD.unpack_from(data)
-        if magic != _MAGIC:
+        if magic != MAGIC:
             raise PieceDamaged(path, "it is not a piece of a backup")
         if version > FORMAT:
             raise FormatNewer(path, version, FORMAT)
         if zlib.crc32(data[_HEAD.size :]) != checksum:
             raise PieceDamaged(path, "it is not what was written: its checksum differs")
         head = data[_HEAD.size : _HEAD.size + head_bytes]
-        body = _unpacked(data[_HEAD.size + head_bytes :], most_bytes)
+        body = _unpacked(data[_HEAD.size + head_bytes :], most_pages * PAGE_BYTES)
         found = sha256(head)
         found.update(body)
         if found.digest() != digest:

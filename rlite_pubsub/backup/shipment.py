@@ -17,11 +17,11 @@ from rlite_pubsub.backup.errors import BlockLost
 from rlite_pubsub.backup.layout import SnapshotName
 from rlite_pubsub.backup.manifest import Block, PieceOf, SnapshotManifest
 from rlite_pubsub.backup.piece import Content
+from rlite_pubsub.backup.rows import RowContent
 from rlite_pubsub.backup.target import BackupTarget
 from rlite_pubsub.backup.trail import Change, Standing
 from rlite_pubsub.storage import format
 from rlite_pubsub.storage.failpoint import failpoint
-from rlite_pubsub.storage.pages.tree import Runs
 from rlite_pubsub.version import __version__
 
 log = logging.getLogger("rlite_pubsub")
@@ -65,17 +65,15 @@ class Shipment:
         self.bytes += len(change.packed)
         failpoint("backup-change-written")
 
-    def put_piece(self, runs: Runs) -> PieceOf:
+    def put_piece(self, content: Content | RowContent) -> PieceOf:
         """Unless it is there."""
-        content = Content(runs)
-        pages = sum(len(run) for _, run in runs)
         if content.digest not in self._pieces:
             packed = content.packed()
             self.target.place.write(layout.piece_of(content.digest), packed)
             self._pieces.add(content.digest)
             self.bytes += len(packed)
             failpoint("backup-piece-written")
-        return PieceOf(content.digest, pages)
+        return PieceOf(content.digest, content.pages)
 
     def put_manifest(
         self, chain: str, first: int, standing: Standing, pieces: list[PieceOf], since: set[Block]

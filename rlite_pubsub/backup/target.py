@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from rlite_pubsub.backup import layout, manifest
+from rlite_pubsub.backup import layout, manifest, rows
 from rlite_pubsub.backup.errors import BackupError, ForeignTarget, NothingKept, PieceMissing
 from rlite_pubsub.backup.layout import ChangeName, SnapshotName
 from rlite_pubsub.backup.manifest import SnapshotManifest
 from rlite_pubsub.backup.piece import MOST_PAGES, Piece, unpack
+from rlite_pubsub.backup.rows import RowPiece
 from rlite_pubsub.cold.place import Place
 
 UNNEEDED_S = 3600.0
@@ -92,14 +93,18 @@ class BackupTarget:
         """Raises BackupError, PlaceFailed."""
         return manifest.read(self.place, name)
 
-    def piece(self, path: str, digest: str = "", most_pages: int = MOST_PAGES) -> Piece:
-        """Return a piece as it was written, of so many pages at the most; with this digest, if one is given. Raises
-        BackupError, PlaceFailed."""
+    def piece(self, path: str, digest: str = "", most_pages: int = 0) -> Piece | RowPiece:
+        """Return a piece as it was written, of so many pages at the most (0: as many as any may have); with this
+        digest, if one is given. Raises BackupError, PlaceFailed."""
         try:
             data = self.place.read(path)
         except FileNotFoundError as failure:
             raise PieceMissing(path) from failure
-        found = unpack(path, data, most_pages)
+        found: Piece | RowPiece
+        if data.startswith(rows.MAGIC):
+            found = rows.unpack(path, data, most_pages or rows.MOST_PAGES)
+        else:
+            found = unpack(path, data, most_pages or MOST_PAGES)
         if digest and found.digest != digest:
             raise BackupError(path, "its name is that of another piece")
         return found

@@ -14,10 +14,11 @@ the trail and begins another one later.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from rlite_pubsub.backup import blocks, layout
+from rlite_pubsub.backup.copying import Copying
 from rlite_pubsub.backup.errors import TrailLost
 from rlite_pubsub.backup.layout import ChangeName
 from rlite_pubsub.backup.manifest import Block
@@ -42,12 +43,13 @@ class Standing(NamedTuple):
     """All that it has was committed before."""
     commit: int
     meta: bytes
+    """LMDB's page that describes it; nothing where a store has a log."""
     cold: str
     blocks: tuple[Block, ...]
 
     @property
     def used_bytes(self) -> int:
-        return meta.unpacked(self.meta).used_bytes
+        return meta.unpacked(self.meta).used_bytes if self.meta else 0
 
 
 class Change(NamedTuple):
@@ -74,6 +76,10 @@ class Trail:
         self.gathered_bytes = 0
         self._pinned: Pinned | None = self.data.safety.pin_last()
         self.standing = self._cut_at = self._standing(self._pinned, clock_ms())
+
+    def contents(self) -> Iterator[Content]:
+        """Return what a snapshot is made of. Raises OSError."""
+        return map(Content, Copying(self.data.path, self.standing.meta).stretches())
 
     @property
     def commits(self) -> int:

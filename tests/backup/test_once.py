@@ -17,11 +17,10 @@ from patience import until
 
 import rlite_pubsub
 from rlite_pubsub.backup import layout, once, room
-from rlite_pubsub.backup.copying import Copying
 from rlite_pubsub.backup.restoring import restore
+from rlite_pubsub.backup.row_trail import begin_trail
 from rlite_pubsub.backup.shipment import Shipment
 from rlite_pubsub.backup.target import UNNEEDED_S, BackupTarget, unneeded
-from rlite_pubsub.backup.trail import Trail
 from rlite_pubsub.backup.verifying import verify
 from rlite_pubsub.cli.doctor import proof
 from rlite_pubsub.cold.places import open_place
@@ -59,8 +58,8 @@ def test_what_is_under_way_stays_while_another_backup_removes_what_is_old(tmp_pa
             store.data.write(lambda txn: txn.put(b"\xffwritten", value))
 
         shipment = Shipment(BackupTarget(place), store.folder, room.identity(store))
-        trail = Trail(store, times.__next__)
-        begun, copying = trail.standing, Copying(store.data.path, trail.standing.meta)
+        trail = begin_trail(store, times.__next__)
+        begun, contents = trail.standing, trail.contents()
         for value in (b"1", b"2"):
             write(value)
             trail.roll()
@@ -70,7 +69,7 @@ def test_what_is_under_way_stays_while_another_backup_removes_what_is_old(tmp_pa
             if value == b"1":  # the first one waits for its snapshot until this one is made
                 once.backup(store, place, times.__next__)
                 once.collect(store, place, next(times))
-        pieces = [shipment.put_piece(runs) for runs in copying.stretches()]
+        pieces = [shipment.put_piece(content) for content in contents]
         shipment.put_manifest(trail.chain, begun.number, trail.standing, pieces, set())
         trail.end()
     restore(BackupTarget(place), tmp_path / "back")

@@ -127,13 +127,13 @@ def test_change_of_another_history_does_not_follow(target: Path) -> None:
 def test_newer_format_is_refused_and_the_file_named(target: Path, what: str) -> None:
     path = target / what if what.endswith(".json") else files(target, what)[0]
     if path.suffix == ".json":
-        said = {word: value for word, value in json.loads(path.read_text()).items() if word != "sha256"} | {"format": 2}
+        said = {word: value for word, value in json.loads(path.read_text()).items() if word != "sha256"} | {"format": 3}
         path.write_bytes(manifest._sealed(said))
     else:
         data = bytearray(path.read_bytes())
-        data[11] = 2
+        data[11] = 3
         path.write_bytes(data)
-    with pytest.raises(FormatNewer, match=f"{path.name}: it has format 2, and this version .* reads format 1"):
+    with pytest.raises(FormatNewer, match=f"{path.name}: it has format 3, and this version .* reads format [12]"):
         restored(target)
 
 

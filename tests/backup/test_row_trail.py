@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,15 @@ from patience import until
 
 from rlite_pubsub.backup import rows
 from rlite_pubsub.backup.errors import PieceDamaged, TrailLost
+from rlite_pubsub.backup.once import backup
+from rlite_pubsub.backup.piece import Piece
+from rlite_pubsub.backup.restoring import check_places, restore
 from rlite_pubsub.backup.row_copying import RowCopying
 from rlite_pubsub.backup.row_trail import RowTrail
 from rlite_pubsub.backup.rows import RowContent, RowPiece
+from rlite_pubsub.backup.target import BackupTarget
+from rlite_pubsub.backup.verifying import verify
+from rlite_pubsub.cold.places import open_place
 from rlite_pubsub.storage.log.following import kept_from
 from rlite_pubsub.storage.log.rows_file import RowsFile
 from rlite_pubsub.storage.log.transaction import POSITION
@@ -55,6 +62,32 @@ def change(store: Store, dice: random.Random, rows: int) -> None:
                 txn.put(key, dice.randbytes(dice.choice((0, 20, 300, 9000))))
 
     store.data.write(work)
+
+
+def target_of(folder: Path) -> BackupTarget:
+    return BackupTarget(open_place(str(folder), folder.parent))
+
+
+def test_backups_of_a_store_with_a_log_are_whole_and_each_is_restored(store: Store, tmp_path: Path) -> None:
+    dice, times = random.Random(4), count(1_000_000)
+    place = open_place(str(tmp_path / "target"), tmp_path)
+    for number in range(3):
+        for _ in range(30):
+            change(store, dice, 20)
+        backup(store, place, lambda: next(times))
+        before = state_of(store)
+        found = restore(target_of(tmp_path / "target"), tmp_path / f"restored {number}")
+        assert found.commit == store.data.last_commit()
+        with Store.open(tmp_path / f"restored {number}") as opened:
+            assert state_of(opened) == before
+    assert [each.fault for each in verify(target_of(tmp_path / "target")) if each.fault] == []
+
+
+@pytest.mark.parametrize("is_of_pages", [True, False])
+def test_snapshot_of_rows_that_names_a_piece_of_pages_is_damaged(is_of_pages: bool) -> None:
+    piece = Piece("", {}, []) if is_of_pages else RowPiece("", {}, [])
+    with pytest.raises(PieceDamaged, match="pages" if is_of_pages else "rows"):
+        check_places("piece", piece, b"" if is_of_pages else b"meta")
 
 
 def piece_of(content: RowContent) -> tuple[str, RowPiece]:
@@ -200,4 +233,4 @@ def test_piece_that_unpacks_to_too_much_is_damaged() -> None:
     packed = RowContent([(b"a", bytes(10_000_000))]).packed()
     assert len(packed) < 100_000
     with pytest.raises(PieceDamaged, match="more than"):
-        rows.unpack("piece", packed, 1 << 20)
+        rows.unpack("piece", packed, 256)

@@ -13,6 +13,7 @@ import rlite_pubsub
 from rlite_pubsub.backup import copying, trail
 from rlite_pubsub.backup.copying import Copying
 from rlite_pubsub.backup.errors import TrailLost
+from rlite_pubsub.backup.piece import Content
 from rlite_pubsub.backup.restoring import restore
 from rlite_pubsub.backup.shipment import Shipment
 from rlite_pubsub.backup.target import BackupTarget
@@ -55,7 +56,7 @@ def test_what_is_copied_while_others_write_is_the_last_commit(
         copied = Copying(opened.data.path, followed.standing.meta)
         pieces = []
         for runs in copied.stretches():
-            pieces.append(shipment.put_piece(runs))
+            pieces.append(shipment.put_piece(Content(runs)))
             for _ in range(dice.choice((0, 0, 1, 3))):
                 change(client, dice)
             if dice.random() < 0.5:
