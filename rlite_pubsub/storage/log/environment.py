@@ -428,7 +428,7 @@ class LogSafety:
     @property
     def is_behind(self) -> bool:
         """True if something is committed that is not on the disk."""
-        return any(window.window.synced < window.window.tip % (1 << 32) * 8 for window in self._environment.log.windows)
+        return self._environment.log.is_behind()
 
     def sync(self) -> None:
         """Bring everything committed to the disk. Raises StoreError."""

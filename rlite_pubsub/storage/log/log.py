@@ -493,7 +493,12 @@ class Log:
 
     def unhomed_bytes(self) -> int:
         """Return how much is in the windows."""
-        return sum([window.window.tip % (1 << 32) * 8 - LOG_HEAD_BYTES for window in self.windows])
+        with self._lock:
+            self._readers += 1  # from now on no window is closed
+        try:
+            return sum([window.window.tip % (1 << 32) * 8 - LOG_HEAD_BYTES for window in self.windows])
+        finally:
+            self._leave()
 
     def bring_all_home(self) -> None:
         """Have LMDB have everything that is committed, unless another process is bringing it. The caller holds the
@@ -546,13 +551,30 @@ class Log:
         finally:
             os.close(descriptor)
 
+    def is_behind(self) -> bool:
+        """Return whether something is committed that is not on the disk."""
+        with self._lock:
+            self._readers += 1  # from now on no window is closed
+        try:
+            for window in self.windows:
+                if window.window.synced < window.window.tip % (1 << 32) * 8:
+                    return True
+            return False
+        finally:
+            self._leave()
+
     def sync(self) -> None:
         """Bring to the disk what is committed. Raises OSError."""
-        for window in reversed(self.windows):
-            end = window.window.tip % (1 << 32) * 8
-            if window.window.synced < end:
-                sync(window.log_fd)
-                window.window.synced = end
+        with self._lock:
+            self._readers += 1  # from now on no window is closed
+        try:
+            for window in reversed(self.windows):
+                end = window.window.tip % (1 << 32) * 8
+                if window.window.synced < end:
+                    sync(window.log_fd)
+                    window.window.synced = end
+        finally:
+            self._leave()
 
     # -- the begin and the end
 
