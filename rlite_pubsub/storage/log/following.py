@@ -19,7 +19,6 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rlite_pubsub import permissions
-from rlite_pubsub.storage.log.transaction import Place
 
 if TYPE_CHECKING:
     from rlite_pubsub.storage.log.log import Log, OpenWindow
@@ -122,6 +121,3 @@ def kept_from(folder: Path) -> int | None:
         finally:
             os.close(descriptor)
     return found
-
-
-__all__ = ["MOST_KEPT_BYTES", "Following", "LogLost", "Place", "Record", "kept_from"]

@@ -171,8 +171,7 @@ class Log:
 
     def begin(self) -> LogTransaction:
         """Begin a transaction that reads. It is ended by `end`."""
-        with self._lock:
-            self._readers += 1  # from now on no window is closed
+        self._stay()
         try:
             while True:
                 self._catch_up()
@@ -194,6 +193,11 @@ class Log:
         """End a transaction; what it changed is dropped."""
         txn.lmdb.abort()
         self._leave()
+
+    def _stay(self) -> None:
+        """Have no window closed until `_leave`."""
+        with self._lock:
+            self._readers += 1
 
     def _leave(self) -> None:
         with self._lock:
@@ -478,8 +482,7 @@ class Log:
 
     def live_bytes(self) -> int:
         """Return how many bytes the rows take, about: what LMDB takes, and what the windows will add to it."""
-        with self._lock:
-            self._readers += 1  # from now on no window is closed
+        self._stay()
         try:
             windows = self.windows
             with self._lmdb.begin() as txn:
@@ -493,8 +496,7 @@ class Log:
 
     def unhomed_bytes(self) -> int:
         """Return how much is in the windows."""
-        with self._lock:
-            self._readers += 1  # from now on no window is closed
+        self._stay()
         try:
             return sum([window.window.tip % (1 << 32) * 8 - LOG_HEAD_BYTES for window in self.windows])
         finally:
@@ -553,8 +555,7 @@ class Log:
 
     def is_behind(self) -> bool:
         """Return whether something is committed that is not on the disk."""
-        with self._lock:
-            self._readers += 1  # from now on no window is closed
+        self._stay()
         try:
             for window in self.windows:
                 if window.window.synced < window.window.tip % (1 << 32) * 8:
@@ -565,8 +566,7 @@ class Log:
 
     def sync(self) -> None:
         """Bring to the disk what is committed. Raises OSError."""
-        with self._lock:
-            self._readers += 1  # from now on no window is closed
+        self._stay()
         try:
             for window in reversed(self.windows):
                 end = window.window.tip % (1 << 32) * 8
