@@ -68,6 +68,25 @@ def write(
         place.delete(manifest.path)
 
 
+def keep(
+    place: Place,
+    origin: Origin,
+    blocks: Callable[[], Iterable[BlockInfo]],
+    *,
+    is_kept_empty: bool = False,
+    make_safe: Callable[[], object] | None = None,
+) -> None:
+    """Write what the topic has, as `blocks` tells, until it has that still once it is written. Several write it: a
+    sealer, a compaction. Whoever changes a topic's blocks calls this afterwards; so whoever writes last is right.
+    Raises as `write`."""
+    wanted = of(origin, blocks())
+    while True:
+        write(place, wanted, is_kept_empty=is_kept_empty, make_safe=make_safe)
+        written, wanted = wanted, of(origin, blocks())
+        if written == wanted:
+            return
+
+
 def read(place: Place, path: str) -> Manifest:
     """Return the manifest in this file. Raises ManifestDamaged, also where there is none; PlaceFailed."""
     try:

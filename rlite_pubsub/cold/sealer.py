@@ -182,6 +182,7 @@ class Sealer:
         sealing.begin(topic, sealed)
         self._commit()
         failpoint("cold-begun")
+        self._mirror(origin, sealed)  # whoever wrote the manifest before the store had the block did not know of it
         self._move(database, name, number, sealed, contents)
         return True
 
@@ -214,8 +215,10 @@ class Sealer:
         """Write a manifest with the topic's blocks, and this one."""
         from rlite_pubsub.cold import manifest
 
-        there = [block for block in self._blocks_of(origin.number) if block.first != sealed.first]
-        manifest.write(self._place, manifest.of(origin, [*there, sealed]), make_safe=self._store.data.sync)
+        def blocks() -> list[BlockInfo]:
+            return [*(block for block in self._blocks_of(origin.number) if block.first != sealed.first), sealed]
+
+        manifest.keep(self._place, origin, blocks, make_safe=self._store.data.sync)
 
     def _contents(self, unfinished: BlockInfo) -> Contents:
         """Return the contents of a block that another worker has written."""
@@ -300,7 +303,7 @@ class Sealer:
         return {paths.folder_of(topic.name, topic.number) for topic in self._all_topics() if topic.has_cold}
 
     def _rewrite(self, folders: set[str], gone: set[str], *, is_kept_empty: bool) -> None:
-        """Rewrite the manifests of these folders, without what is gone."""
+        """Rewrite the manifests of these folders that have something that is gone: with what their topics have."""
         from rlite_pubsub.cold import manifest, paths
         from rlite_pubsub.cold.errors import ManifestDamaged
 
@@ -311,10 +314,11 @@ class Sealer:
                 if not isinstance(failure.__cause__, FileNotFoundError):  # all is gone
                     log.warning("%s", failure)
                 continue
-            left = [block for block in before.blocks if block.path not in gone]
-            if len(left) < len(before.blocks) or not left:
-                less, make_safe = manifest.of(before.origin, left), self._store.data.sync
-                manifest.write(self._place, less, is_kept_empty=is_kept_empty, make_safe=make_safe)
+            origin = before.origin
+            has_gone = not before.blocks or any(block.path in gone for block in before.blocks)
+            if has_gone and origin.store == self._home.store:
+                blocks, make_safe = partial(self._blocks_of, origin.number), self._store.data.sync
+                manifest.keep(self._place, origin, blocks, is_kept_empty=is_kept_empty, make_safe=make_safe)
 
     # -- looking after the files
 

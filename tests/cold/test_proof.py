@@ -3,6 +3,8 @@ manifests that are not so anew."""
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -17,14 +19,16 @@ from rlite_pubsub.cli.doctor import proof
 from rlite_pubsub.cold import manifest
 from rlite_pubsub.cold import sealer as sealing
 from rlite_pubsub.cold.local_place import LocalPlace
+from rlite_pubsub.cold.origin import Origin
 from rlite_pubsub.storage import databases
-from rlite_pubsub.storage.cold import cold_blocks
+from rlite_pubsub.storage.cold import cold_blocks, cold_home
 from rlite_pubsub.storage.cold.cold_blocks import BlockInfo
 from rlite_pubsub.storage.environment import Txn
 from rlite_pubsub.storage.keys.proof import owners
 from rlite_pubsub.storage.store import Store
 
 BLOCK_BYTES = 1 << 18
+DUE_MS = 1 << 50
 
 
 def found(folder: Path) -> list[str]:
@@ -37,18 +41,26 @@ def topic_of(txn: Txn) -> int:
     return number
 
 
-@pytest.fixture
-def sealed(folder: Path, seal: Callable[..., Sealer]) -> Path:
-    """A store with a topic of which the most is in blocks, with some entries deleted there."""
+@pytest.fixture(scope="module")
+def _sealed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sealed") / "store"
     with rlite_pubsub.Redis(folder) as client:
         with client.pipeline() as pipe:
             for number in range(1, 4001):
                 pipe.xadd("t", {"n": "x" * 300}, id=f"{number}-0")
             pipe.execute()
-        sealer = seal(folder, BLOCK_BYTES)
+        sealer = Sealer(folder, BLOCK_BYTES)
         until(lambda: client.execute_command("TOPIC.INFO", "t") and blocks_of(folder) >= 3, "blocks")
         sealer.end()
+        sealer.clean_up()
         client.xdel("t", "100-0", "200-0")
+    return folder
+
+
+@pytest.fixture
+def sealed(_sealed: Path, folder: Path) -> Path:
+    """A store with a topic of which the most is in blocks, with some entries deleted there."""
+    shutil.copytree(_sealed, folder)
     return folder
 
 
@@ -154,6 +166,43 @@ def test_what_goes_from_a_manifest_is_surely_gone_from_the_store(sealed: Path, m
         assert not place.was_safe and store.data.safety.safe_commit() != store.data.last_commit()
         sealer.seal_due()
         assert place.was_safe == [True]
+
+
+def test_a_manifest_that_another_writes_while_it_is_read_has_what_the_store_has(sealed: Path) -> None:
+    """As a compaction does when it has swapped blocks: the sealer takes those that were dropped out at that moment."""
+    with Store.open(sealed, durability="no") as store, rlite_pubsub.Redis(sealed) as client:
+
+        class Place(LocalPlace):
+            swapped: BlockInfo | None = None
+
+            def read(self, path: str, start: int = 0, length: int | None = None) -> bytes:
+                text = super().read(path, start, length)
+                if path.endswith("_manifest.json") and self.swapped is None:
+                    self.swapped = swap_first_block(store, self)
+                return text
+
+        place = Place(sealed / "cold")
+        plan = sealing.SealingPlan(BLOCK_BYTES, 0, 3_600_000)
+        sealer = sealing.Sealer(store, place, "", plan, lambda: int(time.time() * 1000))
+        client.xtrim("t", minid="3000-0", approximate=False)
+        sealer.sweep()
+        assert place.swapped is not None
+        there = manifest.read(place, str(manifest_file(sealed).relative_to(sealed / "cold"))).blocks
+        assert place.swapped.path in {block.path for block in there}
+
+
+def swap_first_block(store: Store, place: LocalPlace) -> BlockInfo:
+    """Do as a compaction does: another file for the first block, in the store and then in the manifest."""
+    [(number, owner)] = store.data.read(lambda txn: list(owners(txn)))
+    home = store.data.read(cold_home.get)
+    assert home is not None
+    old = store.data.read(lambda txn: next(cold_blocks.forward(txn, number)))
+    new = dataclasses.replace(old, path=old.path.replace(".parquet", "-1.parquet"))
+    LocalPlace.write(place, new.path, (place.folder / old.path).read_bytes())
+    assert store.data.write(lambda txn: cold_blocks.swap(txn, number, [old.first], new, DUE_MS))
+    now = store.data.read(lambda txn: list(cold_blocks.forward(txn, number)))
+    manifest.write(LocalPlace(place.folder), manifest.of(Origin(home.store, owner.record.name, number), now))
+    return new
 
 
 def test_a_block_that_was_written_while_its_topic_went_does_not_stay(sealed: Path) -> None:

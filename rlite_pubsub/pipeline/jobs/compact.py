@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-_MANIFEST_ATTEMPTS = 3
 _HELD_GROUPS = 4
 _ENOUGH_ENTRIES = 250_000
 """To be a block of its own."""
@@ -175,12 +174,18 @@ def swap(client: Any, run: CompactRun, made: BlockInfo) -> bool:
 
 def mirror(client: Any, place: Place, name: bytes) -> None:
     """Bring a topic's manifest up to what its server says."""
-    for _ in range(_MANIFEST_ATTEMPTS):  # the sealer writes it, too
-        cold = cold_topic(client, name)
-        wanted = manifest.of(Origin(cold.store, name, cold.number), cold.blocks)
-        manifest.write(place, wanted, make_safe=lambda: client.execute_command("TOPIC.SYNC"))
-        if manifest.read(place, wanted.path) == wanted:
-            return
+    cold = cold_topic(client, name)
+    if not cold.blocks:
+        return
+
+    def blocks() -> tuple[BlockInfo, ...]:
+        now = cold_topic(client, name)
+        return now.blocks if now.number == cold.number else ()
+
+    origin = Origin(cold.store, name, cold.number)
+    manifest.keep(
+        place, origin, blocks, is_kept_empty=True, make_safe=lambda: client.execute_command("TOPIC.SYNC")
+    )
 
 
 def plan(options: Compact) -> Outcome:
