@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import fakeredis
 import redis
 import redis.asyncio
 from patience import PATIENCE_S, until
+from ports import free_port
 
 from compat_tests.wire import Wire
 
@@ -31,12 +30,6 @@ def find_program(variable: str, name: str) -> str | None:
 REDIS_SERVER = find_program("RLITE_TEST_REDIS_SERVER", "redis-server")
 REDIS_CLI = find_program("RLITE_TEST_REDIS_CLI", "redis-cli")
 VALKEY_SERVER = find_program("RLITE_TEST_VALKEY_SERVER", "valkey-server")
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class SocketServer:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from certificates import Authority
 from patience import until
+from ports import free_port
 
-from compat_tests.servers import REDIS_CLI, SocketServer, free_port
+from compat_tests.servers import REDIS_CLI, SocketServer
 from compat_tests.test_master import has_caught_up, start_ours, start_redis
 from compat_tests.test_moving import digest, fill
 

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import pytest
 from certificates import Authority
 from patience import PATIENCE_S
+from ports import free_port
 
-from compat_tests.servers import SocketServer, find_program, free_port, start_ours
+from compat_tests.servers import SocketServer, find_program, start_ours
 
 NODE = find_program("RLITE_TEST_NODE", "node")
 HERE = Path(__file__).parent

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import redis
 from patience import PATIENCE_S, until
+from ports import free_port
 
-from compat_tests.servers import REDIS_SERVER, SocketServer, free_port
+from compat_tests.servers import REDIS_SERVER, SocketServer
 
 ROOT = Path(__file__).parents[1]
 OURS = [sys.executable, "-m", "rlite_pubsub", "serve"]

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import redis
 from patience import PATIENCE_S, until
-from server_process import ServerProcess, free_port
+from ports import free_port
+from server_process import ServerProcess
 
 from compat_tests.servers import REDIS_SERVER
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from server_process import free_port
+from ports import free_port
 
 from compat_tests.frameworks.stage import Program, Stage
 

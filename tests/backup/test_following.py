@@ -14,7 +14,8 @@ import diary
 import pytest
 from bucket import Bucket
 from patience import PATIENCE_S, until
-from server_process import Serve, free_port
+from ports import free_port
+from server_process import Serve
 from shipper_process import Shipper, faults, restored, target_of
 
 from rlite_pubsub.storage.commons import backup_state

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from installed import IS_INSTALLED
 from patience import PATIENCE_S, until
+from ports import free_port
 
 from rlite_pubsub.build import is_compiled
 from rlite_pubsub.cli import command_line
@@ -24,12 +25,6 @@ from rlite_pubsub.version import __version__
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "rlite_pubsub"]
 LOG_LINE = re.compile(r"^\d+:M \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d\.\d{3} [.*#-] \S")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def answers(port: int) -> bool:

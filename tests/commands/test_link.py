@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import redis
 from patience import until
-from server_process import Serve, ServerProcess, free_port
+from ports import free_port
+from server_process import Serve, ServerProcess
 
 SECRET = "opensesame"
 

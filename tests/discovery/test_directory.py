@@ -14,7 +14,8 @@ import redis
 from hostile_server import HostileServer
 from other_server import RedisProcess
 from patience import PATIENCE_S, until
-from server_process import ServerProcess, free_port
+from ports import free_port
+from server_process import ServerProcess
 
 from rlite_pubsub import discovery
 from rlite_pubsub.discovery import directory, registrar

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import redis
 from patience import PATIENCE_S, until
-from server_process import ServerProcess, free_port
+from ports import free_port
+from server_process import ServerProcess
 
 from rlite_pubsub import discovery
 from rlite_pubsub.cli import main

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from patience import until
 from peer import Peer
-from server_process import free_port
+from ports import free_port
 
 from rlite_pubsub.pubsub.reaping import reap_dead
 from rlite_pubsub.storage.errors import StoreHeld

@@ -9,7 +9,8 @@ from typing import Any
 
 import redis
 from patience import PATIENCE_S
-from server_process import ServerProcess, free_port
+from ports import free_port
+from server_process import ServerProcess
 
 
 class HttpServer(ServerProcess):

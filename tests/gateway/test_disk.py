@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 import redis
 from patience import PATIENCE_S, until
-from server_process import free_port
+from ports import free_port
 
 from rlite_pubsub import Server
 from rlite_pubsub.storage.handle import Handle

@@ -13,7 +13,8 @@ import pytest
 from chromium import Look, browser, expect, look, needs_chromium
 from http_server import HttpServer
 from patience import until
-from server_process import Serve, free_port
+from ports import free_port
+from server_process import Serve
 
 __all__ = ["browser", "look"]  # fixtures
 SECRET = "opensesame"

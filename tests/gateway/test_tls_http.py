@@ -15,7 +15,7 @@ import pytest
 from certificates import Authority
 from http_server import HttpServer
 from patience import PATIENCE_S, until
-from server_process import free_port
+from ports import free_port
 
 ServeHttp = Callable[..., HttpServer]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import redis
 from patience import until
-from server_process import free_port
+from ports import free_port
 
 PROGRAM = os.environ.get("RLITE_TEST_REDIS_SERVER") or shutil.which("redis-server")
 

@@ -10,7 +10,8 @@ import redis
 from certificates import Authority
 from other_server import Ear, RedisProcess, linked, open_way
 from patience import until
-from server_process import Serve, free_port
+from ports import free_port
+from server_process import Serve
 
 QUORUM = 1
 

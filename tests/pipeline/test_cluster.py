@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 from patience import until
-from server_process import free_port
+from ports import free_port
 
 from tests.pipeline.spark_process import SparkProcess
 from tests.pipeline.test_reader import fill

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from patience import PATIENCE_S
-from server_process import Serve, free_port
+from ports import free_port
+from server_process import Serve
 
 COMMAND = [sys.executable, "-m", "rlite_pubsub"]
 

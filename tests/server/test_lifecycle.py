@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from patience import until
 from peer import Peer, request
-from server_process import Serve, ServerProcess, free_port
+from ports import free_port
+from server_process import Serve, ServerProcess
 from store_view import look, subscriber_files
 
 STOPS = [signal.SIGTERM, signal.SIGINT]

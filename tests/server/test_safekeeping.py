@@ -12,7 +12,8 @@ from urllib.request import urlopen
 import pytest
 import redis
 from patience import PATIENCE_S, until
-from server_process import ServerProcess, free_port
+from ports import free_port
+from server_process import ServerProcess
 
 from rlite_pubsub.engine.turn import end_turn
 from rlite_pubsub.pubsub.hub import Hub

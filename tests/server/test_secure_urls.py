@@ -12,7 +12,8 @@ import redis
 from certificates import Authority
 from cold_logs import NEWS, log_of, seal
 from patience import PATIENCE_S
-from server_process import Serve, free_port
+from ports import free_port
+from server_process import Serve
 
 from rlite_pubsub import queues, topics
 from rlite_pubsub.cold import manifest

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from server_process import free_port
+from ports import free_port
 
 from rlite_pubsub.engine.settings.settings import Settings
 from rlite_pubsub.server.workers.supervisor import FIRST_PAUSE_S, Supervisor

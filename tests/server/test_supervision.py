@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S, until
 from peer import Peer
-from server_process import Serve, free_port
+from ports import free_port
+from server_process import Serve
 
 
 class Manager:

@@ -15,7 +15,8 @@ import redis
 from certificates import Authority
 from patience import PATIENCE_S, until
 from peer import Peer, request
-from server_process import Serve, ServerProcess, free_port
+from ports import free_port
+from server_process import Serve, ServerProcess
 
 from rlite_pubsub.server.secure_wire import SecureWire
 

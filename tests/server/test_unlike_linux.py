@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S
 from peer import Peer, request
-from server_process import Serve, ServerProcess, free_port
+from ports import free_port
+from server_process import Serve, ServerProcess
 
 UNLIKE_LINUX = {"PYTHONPATH": str(Path(__file__).parent / "unlike_linux")}
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from patience import PATIENCE_S, until
 from peer import Peer, request
-from server_process import Serve, ServerProcess, free_port
+from ports import free_port
+from server_process import Serve, ServerProcess
 from store_view import subscriber_files
 
 COUNT = 2

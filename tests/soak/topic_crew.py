@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from patience import until
+from ports import free_port
 
-from tests.server.server_process import ServerProcess, free_port
+from tests.server.server_process import ServerProcess
 
 ROOT = Path(__file__).parents[2]
 SERVERS = 2

@@ -16,10 +16,11 @@ from typing import Any, TypeAlias
 
 import redis
 from patience import PATIENCE_S
+from ports import free_port
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from tests.server.server_process import ServerProcess, free_port
+from tests.server.server_process import ServerProcess
 
 Client: TypeAlias = Any
 """A redis.Redis: its types know neither RESP2 from RESP3 nor text from bytes."""

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import redis
 from patience import PATIENCE_S
-from server_process import ServerProcess, free_port
+from ports import free_port
+from server_process import ServerProcess
 
 import rlite_pubsub
 from rlite_pubsub import queues, topics
