@@ -105,6 +105,7 @@ class History:
                     self.pushed.append(number)
                 except LOST:
                     time.sleep(0.01)
+                time.sleep(0.002)
 
     def _pop(self, url: str) -> None:
         with Queue(url, QUEUE) as queue:

@@ -25,6 +25,8 @@ from rlite_pubsub.keyspace.topic.home import Directory
 from rlite_pubsub.keyspace.topic.retention import Retention
 from rlite_pubsub.keyspace.topic.topic import Topic
 from rlite_pubsub.storage.agenda import KEYS, READY
+from rlite_pubsub.storage.databases import KEYS as KEYS_ROWS
+from rlite_pubsub.storage.databases import SPACES as SPACES_ROWS
 from rlite_pubsub.storage.environment import Environment, Txn
 from rlite_pubsub.storage.journal.recording import change_rows
 from rlite_pubsub.storage.keys import garbage, key_records
@@ -98,6 +100,9 @@ class Part(Shelter):
         self._stretches = whole.stretches
         self._behind = behind
         self._spaces: dict[int, Space] = {}
+        self._places: dict[bytes, tuple[int, bytes]] = {}
+        """What is in the cache, by its row, where the environment knows what others change."""
+        self._knows_changes = environment.knows_changes
         self.cached_bytes = 0
         self._version = -1  # the last transaction that the cache reflects
         self._free_place = 0, b"", b""  # space, name and place of the last key that was looked for in vain
@@ -145,12 +150,46 @@ class Part(Shelter):
             if self.unwritten or self.spaces_changed:  # they were made to an old state
                 turn.end(commit=False)
                 raise RuntimeError("records were changed outside of a write transaction")
-            self.forget()
+            self._catch_up(txn)
             self._version = version
             self.commits_of_others += 1
             if self._behind is None:
                 self.names.look(txn)
         return txn
+
+    def _catch_up(self, txn: Txn) -> None:
+        """Drop of the cache what others have changed: everything, where the environment does not know what that is.
+        Whoever changes anything of a key writes its record, so nothing else has to be looked at."""
+        rows = self.environment.changed_since(self.turn)
+        if rows is None:
+            self.forget()
+            return
+        places, spaces_changed = self._places, False
+        for row in rows:
+            kind = row[:1]
+            if kind == KEYS_ROWS:
+                held = places.pop(row, None)
+                if held is not None:
+                    self._lose(*held)
+            elif kind == SPACES_ROWS:
+                spaces_changed = True
+        if spaces_changed:
+            for database, before in list(self._spaces.items()):
+                now = self._spaces[database] = key_records.space(txn, database)
+                if now.number != before.number:
+                    self._drop_database(database)
+
+    def _lose(self, database: int, name: bytes) -> None:
+        """Drop what stands under this name in the cache."""
+        records = self.caches[database]
+        if name not in records:
+            return
+        record = records.pop(name)
+        if record is None:
+            self.cached_bytes -= len(name) + _ABSENT_BYTES
+        else:
+            self._held[database] -= 1
+            self.cached_bytes -= len(name) + record.weight
 
     def settle(self) -> Txn:
         """Write what was changed to the open transaction, so that walks over the environment see it."""
@@ -210,6 +249,7 @@ class Part(Shelter):
             caches[database] = {}
             self.dropped.append(records)
         self._held = [0] * len(caches)
+        self._places.clear()
         self._spaces.clear()
         self.cached_bytes = 0
 
@@ -250,6 +290,8 @@ class Part(Shelter):
         if stored is not None:
             return self._keep_loaded(database, place, stored)
         self._free_place = space.number, name, place
+        if self._knows_changes:
+            self._places[key_records.row(place)] = database, name
         self.cached(database)[name] = None
         self.cached_bytes += len(name) + _ABSENT_BYTES
         return None
@@ -487,6 +529,8 @@ class Part(Shelter):
     def _drop_database(self, database: int) -> None:
         self.cached(database).clear()
         self._held[database] = 0
+        if self._places:
+            self._places = {row: held for row, held in self._places.items() if held[0] != database}
 
     def _hold(self, database: int, name: bytes, record: Record | None) -> None:
         """Put into the cache what stands under this name now; None: nothing."""
@@ -494,6 +538,8 @@ class Part(Shelter):
         held = (record is not None) - (records.get(name) is not None)
         if held:
             self._held[database] += held
+        if record is not None and self._knows_changes:
+            self._places[record.row] = database, name
         records[name] = record
 
 

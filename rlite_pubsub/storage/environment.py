@@ -136,6 +136,8 @@ class Environment(Protocol):
     path: Path
     durability: Durability
     quota_bytes: int
+    knows_changes: bool
+    """Whether `changed_since` has anything to say."""
 
     @property
     def writer(self) -> WriterLock | None:
@@ -180,6 +182,10 @@ class Environment(Protocol):
 
     def last_commit(self) -> int:
         """Return a number that every commit of any process increases."""
+
+    def changed_since(self, turn: Turn) -> list[bytes] | None:
+        """Return the keys of the rows that were changed between the snapshots of the turn's last transaction and of
+        this one, its own among them; None if that is not known."""
 
     # -- who writes
 

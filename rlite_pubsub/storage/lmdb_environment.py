@@ -75,6 +75,7 @@ class LmdbEnvironment:
         self.path = path
         self.durability = durability
         self.quota_bytes = max(quota_bytes, SMALLEST_QUOTA_BYTES)
+        self.knows_changes = False
         self.writer = writer
         self._openings, self._alone = (writer.numbers, writer.alone) if writer is not None else (_NOBODY_ELSE, 0)
         map_bytes = min(first_map_bytes, self.quota_bytes)
@@ -457,6 +458,10 @@ class LmdbEnvironment:
         if self.handle.turns:
             self.handle.end_own_turn()
         self.durability = durability
+
+    def changed_since(self, turn: Turn) -> list[bytes] | None:
+        """See environment.py: LMDB does not know."""
+        return None
 
     def last_commit(self) -> int:
         """Return a number that every commit of any process increases."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import lmdb
 
 from rlite_pubsub.storage.environment import Environment, Txn
+from rlite_pubsub.storage.log.place import Place
 
 
 class Turn:
@@ -20,11 +21,13 @@ class Turn:
     __slots__ = (
         "_environment",
         "bytes_before",
+        "came_from",
         "commits",
         "failure",
         "give_way",
         "is_locked",
         "place",
+        "reached",
         "seen",
         "txn",
         "wants_sync",
@@ -42,6 +45,8 @@ class Turn:
         """How many of its turns were committed, one that something interrupted behind its commit among them."""
         self.place = 0
         """Of this turn among those that share its transaction."""
+        self.reached: Place | None = None  # the environment's: how far of a log its last transaction has read
+        self.came_from: Place | None = None  # the environment's: how far the one before had
         self.wants_sync = False  # its replies wait until its commit is on the disk, whatever appendfsync says
         self.is_locked = False  # the environment's: it has the writer's lock
         self.failure: Exception | None = None  # of this turn: nothing more can be written in it

@@ -35,8 +35,9 @@ from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK
 from rlite_pubsub.storage.locks.gate import Gate, NestedTransaction
 from rlite_pubsub.storage.locks.reader_number import ReaderNumber
 from rlite_pubsub.storage.log.log import Log
+from rlite_pubsub.storage.log.place import Place
 from rlite_pubsub.storage.log.room import UNLIMITED_BYTES, LogRoom
-from rlite_pubsub.storage.log.transaction import LogTransaction, Place
+from rlite_pubsub.storage.log.transaction import LogTransaction
 from rlite_pubsub.storage.pages.account import Sizes
 from rlite_pubsub.storage.pages.readers import OldReader, ReaderWatch, TableLine
 from rlite_pubsub.storage.window.window import BYTES
@@ -83,6 +84,7 @@ class LogEnvironment:
         self.path = path
         self.durability: Durability = durability
         self.quota_bytes = quota_bytes
+        self.knows_changes = True
         self.writer = writer
         self.gate = Gate()
         self.turns: dict[int, Turn] = {}
@@ -185,8 +187,14 @@ class LogEnvironment:
         turn.writes = write
         turn.seen = txn.id() - write
         turn.place = 0
+        turn.came_from, turn.reached = turn.reached, txn.place
         self.turns[get_ident()] = turn
         return txn
+
+    def changed_since(self, turn: Turn) -> list[bytes] | None:
+        """See environment.py."""
+        since, until = turn.came_from, turn.reached
+        return self.log.changed(since, until) if since is not None and until is not None else None
 
     def end(self, turn: Turn, *, commit: bool) -> None:
         """Commit what `begin` began, or undo it. Raises StoreError if the commit fails: then it is undone."""

@@ -34,8 +34,9 @@ from rlite_pubsub import permissions
 from rlite_pubsub.storage.errors import StoreDamaged
 from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK
 from rlite_pubsub.storage.log.following import MOST_KEPT_BYTES, kept_from
+from rlite_pubsub.storage.log.place import Place
 from rlite_pubsub.storage.log.room import give_spare, take_spare
-from rlite_pubsub.storage.log.transaction import POSITION, Layer, LogTransaction, Place, Rows, segment_at_home
+from rlite_pubsub.storage.log.transaction import POSITION, Layer, LogTransaction, Rows, segment_at_home
 from rlite_pubsub.storage.system import sync, take_blocks
 from rlite_pubsub.storage.window.plain import LOG_HEAD_BYTES, taken_by
 from rlite_pubsub.storage.window.window import (

@@ -18,9 +18,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rlite_pubsub.storage.keys.key_bytes import ROW_BYTES
+from rlite_pubsub.storage.log.place import Place
 
 if TYPE_CHECKING:
     import lmdb
@@ -69,13 +70,6 @@ class Layer:
             view.close()
         self._views = {}
         self.window.close()
-
-
-class Place(NamedTuple):
-    """How far somebody has read: a window, and a tip of it."""
-
-    segment: int
-    tip: int
 
 
 Snapshot: TypeAlias = tuple[Layer, int]
