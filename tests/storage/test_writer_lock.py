@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -291,3 +293,32 @@ def test_a_loop_that_has_lent_it_writes_again_when_it_is_given_back(store: Store
     assert get(environment) == b"2"
     put(environment)
     assert get(environment) == b"1"
+
+
+LET_GO_OF_HELD = """
+import sys
+from pathlib import Path
+from rlite_pubsub.storage.locks.writer_lock import WriterLocks
+from rlite_pubsub.storage.log.writer import LogWriterLock
+
+def opened(name):
+    folder = Path(sys.argv[1], name)
+    folder.mkdir()
+    locks = WriterLocks(folder, is_alone=True)
+    return locks, LogWriterLock(locks, is_alone=True)
+
+locks, lock = opened("one")
+others, other = opened("other")
+lock.take()
+lock.close()
+locks.close()
+del lock, locks
+other.take()
+other.release()
+"""
+
+
+def test_a_lock_that_is_closed_while_it_is_held_is_given_back(tmp_path: Path) -> None:
+    """The C library keeps a list of what a thread holds, in the memory of the locks: that must not go before."""
+    done = subprocess.run([sys.executable, "-c", LET_GO_OF_HELD, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

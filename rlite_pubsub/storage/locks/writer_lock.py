@@ -326,7 +326,10 @@ class WriterLock:
         return is_free
 
     def close(self) -> None:
-        """Close it: nobody in this process writes any more."""
+        """Close it: nobody in this process writes any more. This thread gives it back if it has it: its memory is about
+        to go, and the C library would follow the thread's list of what it holds into it."""
+        if self._mutex is not None and self._mutex.is_mine():
+            self._mutex.unlock()
         self._mutex = self._guarded = None
         self.release, self._take = _not_taken, _not_open
         self.numbers, self.alone = _NOBODY_ELSE, 0

@@ -281,7 +281,10 @@ class LogEnvironment:
         now = monotonic()
         if place.segment != self._seen.segment or not size:
             self._seen_at = now
-        is_idle = place == self._seen and size >= _IDLE_BYTES
+        is_idle = place == self._seen
+        if is_idle:
+            self.log.let_go()
+        is_idle = is_idle and size >= _IDLE_BYTES
         self._seen = place
         if is_idle or (place.tip >> 32 and now - self._seen_at >= _OLDEST_S):
             self.guard(lambda txn: self.log.freeze())
@@ -318,10 +321,13 @@ class LogEnvironment:
         self.writer.give_back()
 
     def share_commits(self, turn: Turn, call_later: object, call_from_thread: object) -> None:
-        """Each turn is one append: there is nothing to share."""
+        """Each turn is one append: there is nothing to share but LMDB's snapshot. `look_at_readers` lets go of that."""
+        self.log.keeps = True
 
     def stop_sharing(self, turn: Turn) -> None:
-        """See `share_commits`."""
+        """Keep nothing from now on."""
+        self.log.keeps = False
+        self.log.let_go()
 
     def be_alone(self) -> None:
         """It makes no difference."""
@@ -389,6 +395,7 @@ class LogEnvironment:
 
     def shut(self, patience_s: float) -> bool:
         """Let no transaction begin until `reopen`, once none is open: a fork must not copy one halfway through."""
+        self.log.let_go()
         thread = self._bringing
         if thread is not None and thread.is_alive():
             thread.join(patience_s)
@@ -448,8 +455,11 @@ class LogSafety:
         self.failure = None
 
     def sync_at_once(self) -> bool:
-        """Do that if it is quick, which is not known."""
-        return False
+        """Do that if it is one write: where no other window is behind."""
+        if len(self._environment.log.windows) > 1:
+            return False
+        self.sync()
+        return True
 
     def begin_sync(self) -> None:
         """A sync covers everything that was committed when it begins."""

@@ -55,6 +55,8 @@ from rlite_pubsub.storage.window.window import (
 if TYPE_CHECKING:
     import lmdb
 
+    from rlite_pubsub.storage.log.transaction import LmdbTransaction
+
 log: Final = logging.getLogger("rlite_pubsub")
 
 _SMALLEST_BYTES: Final = 1 << 20
@@ -157,6 +159,11 @@ class Log:
         self._lock = Lock()  # of what the threads of this process share
         self._readers = 0
         self._closing: list[OpenWindow] = []
+        self.keeps = False
+        """Whether LMDB's transaction is kept for the next snapshot, until the windows are others. Whoever sets this
+        calls `let_go` when it rests, or LMDB could use no page again that is free since."""
+        self._spare: LmdbTransaction | None = None
+        self._spare_of: tuple[OpenWindow, ...] = ()
         self.windows: tuple[OpenWindow, ...] = self._recovered() if is_alone else self._joined()
         """The active one, and those that are frozen, the newest first."""
         if is_alone:
@@ -179,7 +186,7 @@ class Log:
                 windows = self.windows
                 active = windows[0].window
                 tip = active.tip
-                checkpoint = self._lmdb.begin()
+                checkpoint = self._kept(windows) or self._lmdb.begin()
                 if not active.next:
                     break
                 checkpoint.abort()
@@ -192,8 +199,41 @@ class Log:
 
     def end(self, txn: LogTransaction) -> None:
         """End a transaction; what it changed is dropped."""
-        txn.lmdb.abort()
+        if not self.keeps or not self._keep(txn):
+            txn.lmdb.abort()
         self._leave()
+
+    def _kept(self, windows: tuple[OpenWindow, ...]) -> LmdbTransaction | None:
+        """Take the transaction of LMDB's that was kept, if it belongs to these windows."""
+        if self._spare is None:
+            return None
+        with self._lock:
+            if self._spare_of is not windows:
+                return None
+            spare, self._spare = self._spare, None
+            return spare
+
+    def _keep(self, txn: LogTransaction) -> bool:
+        """Keep a transaction's LMDB part for the next one. Returns False if there is one, or the windows are others."""
+        with self._lock:
+            windows = self.windows
+            layers = txn.layers
+            if self._spare is not None or len(windows) != len(layers):
+                return False
+            if windows[0].layer is not layers[0][0] or windows[-1].layer is not layers[-1][0]:
+                return False
+            self._spare, self._spare_of = txn.lmdb, windows
+            return True
+
+    def let_go(self) -> None:
+        """Keep no transaction of LMDB's while nothing is done."""
+        with self._lock:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            spare.abort()
 
     def _stay(self) -> None:
         """Have no window closed until `_leave`."""
@@ -305,6 +345,7 @@ class Log:
         else:
             following = self._make(segment, self._window_bytes)
         with self._lock:
+            self._let_go()
             self.windows = following, *self.windows
             active.window.next = number
         while len(self.windows) > MOST_FROZEN + 1 and self.checkpoint():
@@ -368,6 +409,7 @@ class Log:
         if not windows[0].window.next and not windows[-1].window.home:
             return
         with self._lock:
+            self._let_go()
             while following := self.windows[0].window.next:
                 try:
                     self.windows = self.open_window(following), *self.windows
@@ -615,6 +657,7 @@ class Log:
     def close(self) -> None:
         """Close it. No transaction is open."""
         with self._lock:
+            self._let_go()
             self._drop(self.windows)
 
 
