@@ -93,7 +93,6 @@ SAMPLE = (
     "tests/protocol/",
     "tests/pubsub/",
     "tests/storage/",
-    "tests/server/test_lifecycle.py",
     "tests/server/test_two_servers.py",
     "compat_tests/test_random_collections.py",
     "compat_tests/test_random_commands.py",
@@ -106,7 +105,15 @@ SAMPLE = (
 """What runs on the sources, too, where everything runs on the compiled package: the rooms with compiled modules or with
 C, each of which has a pure form, and requests of each compiled family through whole servers."""
 
-BOTH_FORMS = (
+WHEEL_ALONE = (
+    "tests/commands/test_touched_keys.py",
+    "tests/embedded/test_blocking_reads.py",
+    "tests/embedded/test_durable.py",
+    "tests/embedded/test_memory.py",
+    "tests/embedded/test_watch.py",
+    "tests/engine/test_wait_ends.py",
+    "tests/pubsub/test_full_mailboxes.py",
+    "tests/storage/test_pins.py",
     "tests/engine/scripts/test_crossing.py",
     "tests/protocol/test_cut.py",
     "tests/protocol/test_encoder.py",
@@ -114,7 +121,8 @@ BOTH_FORMS = (
     "tests/storage/test_key_bytes.py",
     "tests/storage/window/",
 )
-"""Of those, what compiles a module of C itself and asks both of its forms, wherever it runs: once is enough."""
+"""Of those, what compiles a module of C itself and asks both of its forms, wherever it runs; and what takes long, and
+asks of the pure forms what the rest of its room asks."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -171,7 +179,7 @@ def _is_left_out(config: pytest.Config, item: pytest.Item) -> bool:
     belongs_to_sources = item.get_closest_marker("sources") is not None
     if installed.IS_INSTALLED:
         return belongs_to_sources
-    is_of_sample = item.nodeid.startswith(SAMPLE) and not item.nodeid.startswith(BOTH_FORMS)
+    is_of_sample = item.nodeid.startswith(SAMPLE) and not item.nodeid.startswith(WHEEL_ALONE)
     return bool(config.option.what_differs) and not belongs_to_sources and not is_of_sample
 
 

@@ -117,7 +117,7 @@ def test_same_requests_about_topics_get_the_same_replies(ours: SocketServer, the
     run_state_machine_as_test(
         SameTopics,
         settings=settings(
-            max_examples=int(EXAMPLES or 300),
+            max_examples=int(EXAMPLES or 150),
             stateful_step_count=30,
             deadline=None,
             derandomize=not EXAMPLES,

@@ -39,10 +39,15 @@ def _whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
 def whole(_whole: Ours) -> Iterator[Ours]:
     """One for all tests: to make one takes longer than a test. Slots are wherever the test before has left them."""
     yield _whole
-    for number, server in enumerate(_whole.servers):
-        if _whole.is_dead(number):
-            _whole.start(number)
-        with server.client() as client:
+    leave_empty(_whole)
+
+
+def leave_empty(whole: Ours) -> None:
+    """All its members are there, as they were started first, and have nothing."""
+    for number in range(len(whole.servers)):
+        if whole.is_dead(number):
+            whole.start(number)
+        with whole.servers[number].client() as client:
             client.flushall()
 
 
@@ -223,7 +228,7 @@ def test_pops_go_on_while_a_queue_goes_round_and_members_are_killed(whole: Ours)
     dice = random.Random(seed)
     print("seed", seed)
     history = History(whole)
-    for turn in range(6):
+    for turn in range(3):
         history.grow(50)
         source = owner_of(whole, QUEUE)
         target = (source + 1 + turn % 2) % 3
@@ -340,13 +345,20 @@ def test_a_member_that_is_added_gets_its_share(tmp_path: Path) -> None:
 COLD = ("--cold-store", "local", "--cold-block-size", "64kb", "--cold-grace", "5")
 
 
-@pytest.fixture
-def cold(tmp_path: Path) -> Iterator[Ours]:
+@pytest.fixture(scope="module")
+def _cold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ours]:
     pytest.importorskip("pyarrow")
-    members = Ours(tmp_path, 3, *COLD)
+    members = Ours(tmp_path_factory.mktemp("cold"), 3, *COLD)
     yield members
     members.stop()
     prove(members)
+
+
+@pytest.fixture
+def cold(_cold: Ours) -> Iterator[Ours]:
+    """As `whole`, with blocks."""
+    yield _cold
+    leave_empty(_cold)
 
 
 def cold_entries(client: redis.Redis) -> int:
@@ -422,9 +434,10 @@ def test_a_member_without_a_cold_store_gets_cold_entries_as_rows(cold: Ours) -> 
         with cold.servers[target].client(decode_responses=True) as client:
             assert client.xrange(QUEUE) == before
             assert cold_entries(client) == 0
-        assert files_in(cold, target) == set()
+        until(lambda: files_in(cold, target) == set(), "an end of what was there before")
         assert popped(popper, 3000) == list(range(3000))
     until(lambda: files_in(cold, source) == set(), "an end of what has moved")
+    cold.kill(target)
 
 
 @pytest.mark.parametrize(("damage", "step"), [("changed", ""), ("gone", ""), ("changed", "shard-given")])

@@ -375,7 +375,7 @@ def test_pushes_and_pops_go_on_while_segments_begin_close_and_move_and_members_a
     history = History(whole)
     with whole.servers[owner_of(whole, QUEUE)].client() as client:
         client.execute_command("TOPIC.CONFIG", QUEUE, "SET", "SEGMENT-LENGTH", 150)
-    for turn in range(6):
+    for turn in range(3):
         history.grow(150)
         to = ["--to", whole.addresses[dice.randrange(3)]] if turn % 2 else []
         moving = threading.Thread(target=spread, args=(whole, *to))

@@ -16,6 +16,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from struct import error as StructError
 from typing import IO, TYPE_CHECKING
@@ -80,9 +81,7 @@ def fault_in(path: Path, *, is_shared: bool = False) -> str:
 
 def _read_all(path: str, is_shared: bool) -> str:
     """What is wrong; nothing, if all of it can be read."""
-    import lmdb
-
-    environment = lmdb.open(path, subdir=False, readonly=True, lock=is_shared, max_readers=1)
+    environment = opened(path, is_shared)
     before, count = b"", 0
     with begun(environment) as txn:
         for key, value in txn.cursor():
@@ -100,6 +99,15 @@ def _read_all(path: str, is_shared: bool) -> str:
     if entries != count:
         return f"it has {count} records, and says that there are {entries}"
     return _fault_in_free_list(path)
+
+
+def opened(path: str, is_shared: bool) -> lmdb.Environment:
+    """The file's environment. To open it is to begin a transaction, too, behind the look at how large it is."""
+    import lmdb
+
+    while True:
+        with suppress(lmdb.MapResizedError):
+            return lmdb.open(path, subdir=False, readonly=True, lock=is_shared, max_readers=1)
 
 
 def begun(environment: lmdb.Environment) -> lmdb.Transaction[memoryview]:

@@ -16,6 +16,7 @@ def main(master: str, url: str, folder: str) -> None:
         "spark.local.dir": folder,
         "spark.executor.memory": "512m",
         "spark.executor.cores": "1",
+        "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         "spark.log.level": "ERROR",
         "spark.sql.shuffle.partitions": "2",

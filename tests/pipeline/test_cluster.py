@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -41,7 +42,10 @@ def test_a_cluster_reads_and_writes_with_nothing_but_the_package_and_the_url(
     package = "org.apache.spark.deploy"
     port = free_port()
     address = f"spark://127.0.0.1:{port}"
-    options = {"SPARK_NO_DAEMONIZE": "1", "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOG_DIR": str(tmp_path)}
+    options = {
+        "SPARK_NO_DAEMONIZE": "1", "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOG_DIR": str(tmp_path),
+        "SPARK_DAEMON_JAVA_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", ""),
+    }  # fmt: skip
     master_words = (f"{package}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
     master = run(spark_class, *master_words, **options)
     until(lambda: "New state: ALIVE" in master.output() or master.is_over(), "the master")

@@ -17,8 +17,8 @@ from server_process import Serve, ServerProcess
 from tests.pipeline.spark_process import SparkProcess
 
 DRIVER = Path(__file__).parent / "driver.py"
-ROWS = 60_000
-PER_BATCH = 6_000
+ROWS = 30_000
+PER_BATCH = 3_000
 STARTS = 20
 Start = Callable[[], SparkProcess]
 

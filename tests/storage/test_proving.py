@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import lmdb
+import pytest
 
 from rlite_pubsub.storage import proving
 
@@ -33,3 +35,20 @@ def test_a_file_that_grows_while_it_is_proved_is_whole(tmp_path: Path) -> None:
         assert txn.stat()["entries"] == 401
     opened.close()
     assert proving.fault_in(path, is_shared=True) == ""
+
+
+def test_a_file_that_grows_while_it_is_opened_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "data.mdb"
+    grow(path)
+    really_open, times = lmdb.open, 0
+
+    def open_or_grow(*words: Any, **options: Any) -> Any:
+        nonlocal times
+        times += 1
+        if times == 1:
+            raise lmdb.MapResizedError("mdb_txn_begin: MDB_MAP_RESIZED")  # as LMDB does where a writer was quick
+        return really_open(*words, **options)
+
+    monkeypatch.setattr(lmdb, "open", open_or_grow)
+    assert proving._read_all(str(path), True) == ""
+    assert times == 2

@@ -26,11 +26,11 @@ ENTRIES = 1_000_000
 QUICK_ENTRIES = 100_000
 PAGE = 1000
 PAGES_UNDER_WAY = 8
-SLICES = 4  # of a round, alternating
+SLICES, QUICK_SLICES = 4, 1  # of a round, alternating
 BACKLOG_ENTRIES = 200_000
 BACKLOG_BYTES_A_SECOND = 100 << 20
 """More than is sealed."""
-BACKLOG_SPARE_S = 0.25
+BACKLOG_SPARE_S, QUICK_SPARE_S = 0.25, 0.05
 MOST_SPARE_S = 4.0
 NOTHING_TO_SEAL = 2_000_000_000
 
@@ -104,13 +104,15 @@ class Sealing(Shape):
     )
 
     def run(self, server: Server, effort: Effort) -> tuple[Reading, ...]:
-        seconds = effort.seconds / SLICES
+        slices = QUICK_SLICES if effort.quick else SLICES
+        seconds = effort.seconds / slices
         works = (_pipelined, _unpipelined)
-        with server.contestant.start(self.options) as without, _Backlog(server) as backlog:
+        spare_s = QUICK_SPARE_S if effort.quick else BACKLOG_SPARE_S
+        with server.contestant.start(self.options) as without, _Backlog(server, spare_s) as backlog:
             ratios: list[list[float]] = [[] for _ in works]
             for work in works:
                 work(without, entries.new_topic(), seconds)
-            for number in range(SLICES):
+            for number in range(slices):
                 for figure, work in enumerate(works):
                     beside = None if number % 2 else work(without, entries.new_topic(), seconds)
                     while_sealing = backlog.sealed_while(work, seconds)
@@ -144,13 +146,13 @@ def _unpipelined(server: Server, topic: bytes, seconds: float) -> float:
 class _Backlog:
     """Topics of which blocks are made while it is measured what that costs, and at no other time."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, spare_s: float) -> None:
         self._server = server
         self._client = server.connect()
         self._topics: list[bytes] = []
         self._sealed = 0
         self._seconds = 0.0
-        self._spare_s = BACKLOG_SPARE_S
+        self._spare_s = spare_s
 
     def __enter__(self) -> _Backlog:
         return self
