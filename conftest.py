@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
 from typing import Any
 
 import installed
@@ -144,6 +146,19 @@ def pytest_configure(config: pytest.Config) -> None:
     progress.tell_progress(config, _run())
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files of which nothing is run are not read: that takes each worker half a minute."""
+    if not fnmatch(collection_path.name, "test_*.py"):
+        return None
+    file = collection_path.relative_to(config.rootpath).as_posix()
+    if config.option.contract:
+        is_part = file.startswith(CONTRACT) or any(each.startswith(f"{file}::") for each in CONTRACT)
+        return not is_part or file.startswith(NO_CONTRACT) or None
+    if config.option.what_differs and not _is_of_sample(file) and "mark.sources" not in collection_path.read_text():
+        return True
+    return None
+
+
 @pytest.fixture(autouse=True, scope="session")
 def programs_hear_ctrl_c() -> Iterator[None]:
     """A shell without job control starts what runs in its background with SIGINT ignored. Every program that the tests
@@ -179,8 +194,11 @@ def _is_left_out(config: pytest.Config, item: pytest.Item) -> bool:
     belongs_to_sources = item.get_closest_marker("sources") is not None
     if installed.IS_INSTALLED:
         return belongs_to_sources
-    is_of_sample = item.nodeid.startswith(SAMPLE) and not item.nodeid.startswith(WHEEL_ALONE)
-    return bool(config.option.what_differs) and not belongs_to_sources and not is_of_sample
+    return bool(config.option.what_differs) and not belongs_to_sources and not _is_of_sample(item.nodeid)
+
+
+def _is_of_sample(name: str) -> bool:
+    return name.startswith(SAMPLE) and not name.startswith(WHEEL_ALONE)
 
 
 def _unit_of(nodeid: str) -> str:
