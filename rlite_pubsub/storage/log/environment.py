@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import lmdb
 
-from rlite_pubsub import permissions
 from rlite_pubsub.storage import fork
 from rlite_pubsub.storage.errors import (
     DiskFull,
@@ -33,7 +32,7 @@ from rlite_pubsub.storage.errors import (
 )
 from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK
 from rlite_pubsub.storage.locks.gate import Gate, NestedTransaction
-from rlite_pubsub.storage.locks.reader_number import ReaderNumber
+from rlite_pubsub.storage.log.home import opened_home, remove_older
 from rlite_pubsub.storage.log.log import Log
 from rlite_pubsub.storage.log.place import Place
 from rlite_pubsub.storage.log.room import UNLIMITED_BYTES, LogRoom
@@ -54,8 +53,6 @@ Work = Callable[[Any], T]
 
 _SPARE_BYTES: Final = 256 << 20
 """How much larger than the quota LMDB's map is at the least: it needs room for removals, and pages beside rows."""
-_SPARE_TRANSACTIONS: Final = 8
-_MOST_READERS: Final = 4096
 _SLICE_PAUSE_S: Final = 0.0005
 _RETRY_S: Final = 1.0
 _IDLE_BYTES: Final = 1 << 20
@@ -97,19 +94,11 @@ class LogEnvironment:
         self._seen_at = monotonic()  # the active window, for the first time
         self._starting = Lock()
         try:
-            self._lmdb = lmdb.Environment(
-                str(path),
-                map_size=min(quota_bytes + max(quota_bytes // 4, _SPARE_BYTES), UNLIMITED_BYTES),
-                subdir=False,
-                mode=permissions.OWNERS_FILE,
-                readahead=False,
-                max_readers=_MOST_READERS,
-                max_spare_txns=_SPARE_TRANSACTIONS,
-            )
-            self._number = ReaderNumber(self._lmdb, path)
-            self._lmdb.reader_check()
-            permissions.share(path, path.parent)
-            self.log = Log(path.parent, self._lmdb, store, writer, is_alone=is_alone, window_bytes=window_bytes)
+            map_bytes = min(quota_bytes + max(quota_bytes // 4, _SPARE_BYTES), UNLIMITED_BYTES)
+            if is_alone:
+                remove_older(path.parent)
+            home = opened_home(path.parent, map_bytes, is_new=is_alone)
+            self.log = Log(path.parent, home, store, writer, is_alone=is_alone, window_bytes=window_bytes)
         except (lmdb.Error, OSError) as failure:
             raise self._said(failure) from failure
         self.room = LogRoom(path, quota_bytes, self.log, self.live_bytes)
@@ -364,7 +353,7 @@ class LogEnvironment:
     def look_at_readers(self) -> None:
         """Clear LMDB's table of dead readers, and look after the log. Called each second, by whoever has a clock."""
         with suppress(lmdb.Error):
-            self._lmdb.reader_check()
+            self.log.home.check_readers()
         with suppress(StoreHeld):
             self._tend()
 
@@ -384,8 +373,6 @@ class LogEnvironment:
             thread.join()
         with self.gate.alone():
             self.log.close()
-            self._number.let_go()
-            self._lmdb.close()
             self.writer.close()
         fork.open_here.discard(self)
 
@@ -411,10 +398,8 @@ class LogEnvironment:
         the slots of transactions that the parent keeps for later."""
         if os.getpid() == self._pid:
             self.log.close()
-            self._number.let_go()
-            self._lmdb.close()
         else:
-            _never_closed.extend([self._lmdb, self.log])
+            _never_closed.append(self.log)
         self._is_open = False
         self.turns.clear()
         self.gate = Gate()

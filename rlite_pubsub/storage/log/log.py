@@ -30,6 +30,8 @@ from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+import lmdb
+
 from rlite_pubsub import permissions
 from rlite_pubsub.storage.errors import StoreDamaged
 from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK
@@ -37,7 +39,7 @@ from rlite_pubsub.storage.log.following import MOST_KEPT_BYTES, kept_from
 from rlite_pubsub.storage.log.place import Place
 from rlite_pubsub.storage.log.room import give_spare, take_spare
 from rlite_pubsub.storage.log.transaction import POSITION, Layer, LogTransaction, Rows, segment_at_home
-from rlite_pubsub.storage.system import sync, take_blocks
+from rlite_pubsub.storage.system import sync, sync_folder, take_blocks
 from rlite_pubsub.storage.window.plain import LOG_HEAD_BYTES, taken_by
 from rlite_pubsub.storage.window.window import (
     BYTES,
@@ -53,8 +55,7 @@ from rlite_pubsub.storage.window.window import (
 )
 
 if TYPE_CHECKING:
-    import lmdb
-
+    from rlite_pubsub.storage.log.home import Home
     from rlite_pubsub.storage.log.transaction import LmdbTransaction
 
 log: Final = logging.getLogger("rlite_pubsub")
@@ -70,6 +71,8 @@ MOST_FROZEN: Final = 4
 _POSITION: Final = Struct(">QQ")
 _NAME: Final = "data.log."
 _LOCK_NAME: Final = "data.checkpoint"
+_OPENING_NAME: Final = "data.opening"
+_FRESH_AGAIN_S: Final = 60.0
 _META_PAGES: Final = 2
 _SLICE_BYTES: Final = 256 << 10
 _RECORD_BYTES: Final = 32
@@ -131,7 +134,7 @@ class Log:
     def __init__(
         self,
         folder: Path,
-        checkpoint: lmdb.Environment,
+        home: Home,
         store: bytes,
         writing: Writing,
         *,
@@ -142,7 +145,8 @@ class Log:
         """Open it; call it while nobody else opens the store. `is_alone`: nobody else has it open. Raises OSError;
         StoreDamaged; lmdb.Error."""
         self._folder = folder
-        self._lmdb = checkpoint
+        self.home = home
+        self._lmdb = home.lmdb
         self._store = store
         self._writing = writing
         self._window_bytes = min(window_bytes, _SMALLEST_BYTES)  # of the next window
@@ -159,6 +163,8 @@ class Log:
         self._lock = Lock()  # of what the threads of this process share
         self._readers = 0
         self._closing: list[OpenWindow] = []
+        self._leaving: list[Home] = []
+        self._fresh_at = 0.0  # not before then, since it has just failed
         self.keeps = False
         """Whether LMDB's transaction is kept for the next snapshot, until the windows are others. Whoever sets this
         calls `let_go` when it rests, or LMDB could use no page again that is free since."""
@@ -243,10 +249,17 @@ class Log:
     def _leave(self) -> None:
         with self._lock:
             self._readers -= 1
-            if self._closing and not self._readers:
-                for window in self._closing:
-                    window.close()
-                self._closing = []
+            if not self._readers and (self._closing or self._leaving):
+                self._close_left()
+
+    def _close_left(self) -> None:
+        """Close what nobody reads from any more. The caller has the lock."""
+        for window in self._closing:
+            window.close()
+        self._closing = []
+        for home in self._leaving:
+            home.close()
+        self._leaving = []
 
     def begin_writing(self) -> LogTransaction:
         """Begin a transaction that may write, and have the writer lock until `commit` or `give_up`. Raises OSError;
@@ -358,7 +371,7 @@ class Log:
             if failure.errno not in NO_ROOM_ON_DISK or not give_spare(self._folder):
                 raise
             made = self._made(segment, log_bytes, most_rows)
-        _sync_folder(self._folder)
+        sync_folder(self._folder)
         return made
 
     def _made(self, segment: Segment, log_bytes: int, most_rows: int) -> OpenWindow:
@@ -415,12 +428,45 @@ class Log:
                     self.windows = self.open_window(following), *self.windows
                 except FileNotFoundError:  # while this process did nothing, it was brought home, and has gone
                     before = self.windows
+                    self._move()
                     self.windows = self._joined()
                     self._drop(before)
+            if len(self.windows) > 1 and self.windows[-1].window.home:
+                self._move()
             while len(self.windows) > 1 and self.windows[-1].window.home:
                 gone = self.windows[-1:]
                 self.windows = self.windows[:-1]
                 self._drop(gone)
+
+    def _go_over(self) -> None:
+        with self._lock:
+            if self.home.next() is not None:
+                self._let_go()
+                self._move()
+
+    def _move(self) -> None:
+        """Go over to a newer file of LMDB's, if there is one: what has just come home is there. The caller has the
+        lock."""
+        while (path := self.home.next()) is not None:
+            with self._opening():
+                try:
+                    newer = self.home.following(path)
+                except FileNotFoundError:  # there is one that is newer still
+                    continue
+            self._leaving.append(self.home)
+            self.home, self._lmdb = newer, newer.lmdb
+        if self._leaving and not self._readers:
+            self._close_left()
+
+    @contextmanager
+    def _opening(self) -> Iterator[None]:
+        """Be the one process that opens a file of LMDB's."""
+        descriptor = permissions.opened(self._folder / _OPENING_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
     def _drop(self, windows: tuple[OpenWindow, ...]) -> None:
         """Close windows as soon as nobody reads from them. The caller has the lock."""
@@ -435,7 +481,7 @@ class Log:
         while True:
             opened = list[OpenWindow]()
             try:
-                number = self.position().segment + 1
+                number = self._position().segment + 1
                 while number:
                     opened.insert(0, self.open_window(number))
                     number = opened[0].window.next
@@ -446,28 +492,53 @@ class Log:
 
     # -- checkpoints
 
-    def position(self) -> Position:
-        """Return what LMDB has."""
+    def _position(self) -> Position:
+        """Return what LMDB has. The caller has the lock, or that of checkpoints, or this is the begin."""
         with self._lmdb.begin() as txn:
             found = txn.get(POSITION)
         return Position(*_POSITION.unpack(found)) if found is not None else Position(0, 0)
 
-    def checkpoint(self, pause: Callable[[], None] = lambda: None) -> bool:
+    def checkpoint(self, pause: Callable[[], None] = lambda: None, *, is_to_be_fresh: bool = False) -> bool:
         """Bring the oldest frozen window home, unless another process is doing that. Returns whether there may be
-        another one to bring. `pause` is called between slices. Raises OSError; lmdb.Error."""
+        another one to bring. `pause` is called between slices. `is_to_be_fresh`: into a fresh file, however little of
+        the present one is free. Raises OSError; lmdb.Error."""
         with self._checkpointing() as is_mine:
             self._catch_up()
+            if is_mine:
+                self._go_over()  # to a file whose maker died before it said what was home
             if not is_mine or len(self.windows) == 1:
                 return False
             oldest = self.windows[-1]
-            if self.position().segment < oldest.number:
+            if self._position().segment < oldest.number:
                 self._bring(oldest, pause)
+            if is_to_be_fresh or (time.monotonic() >= self._fresh_at and self.home.is_mostly_free()):
+                self._make_fresh()
+                self._go_over()
             oldest.window.home = 1
             self._remove_home(oldest.number)
             self._take_lmdb_ahead()
             self.take_ahead()
         self._catch_up()
         return len(self.windows) > 1
+
+    def _make_fresh(self) -> None:
+        """Have a file of LMDB's with no free pages, before anybody forgets what has just come home. Where that fails,
+        the present one stays."""
+        try:
+            self.home.make_fresh()
+        except (lmdb.Error, OSError) as failure:
+            self._fresh_at = time.monotonic() + _FRESH_AGAIN_S
+            log.warning("Can't give free pages of %s back, and try again later: %s", self.home.path, failure)
+
+    def compact(self) -> None:
+        """Bring everything home into a fresh file. Raises OSError; lmdb.Error; whatever the writer lock raises."""
+        txn = self.begin_writing()
+        try:
+            self.freeze()
+        finally:
+            self.give_up(txn)
+        while self.checkpoint(is_to_be_fresh=len(self.windows) == 2):
+            pass
 
     def _bring(self, window: OpenWindow, pause: Callable[[], None]) -> None:
         tip = window.window.tip
@@ -623,7 +694,7 @@ class Log:
 
     def _recovered(self) -> tuple[OpenWindow, ...]:
         """Open the windows that the last processes have left, and remove what is void. Nobody else has them open."""
-        position = self.position()
+        position = self._position()
         commit = position.commit
         opened = list[OpenWindow]()
         numbers = self._numbers()
@@ -655,17 +726,11 @@ class Log:
         return tuple(opened)
 
     def close(self) -> None:
-        """Close it. No transaction is open."""
+        """Close it, and its file of LMDB's. No transaction is open."""
         with self._lock:
             self._let_go()
             self._drop(self.windows)
+            self._leaving.append(self.home)
+            if not self._readers:
+                self._close_left()
 
-
-def _sync_folder(folder: Path) -> None:
-    """Bring the names of files to the disk. Raises OSError."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with suppress(OSError):  # some file systems cannot
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

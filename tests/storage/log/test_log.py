@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import random
@@ -10,12 +11,15 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import lmdb
 import pytest
 
+from rlite_pubsub.storage.log import home as home_module
 from rlite_pubsub.storage.log import log as log_module
+from rlite_pubsub.storage.log.home import opened_home, remove_older
 from rlite_pubsub.storage.log.log import Log, OpenWindow
 from rlite_pubsub.storage.log.transaction import POSITION
 from rlite_pubsub.storage.window.window import index_path, log_path
@@ -45,9 +49,11 @@ class Opened:
     """A log that is open in this process."""
 
     def __init__(self, folder: Path, *, is_alone: bool, window_bytes: int = WINDOW_BYTES) -> None:
-        self.lmdb = lmdb.Environment(str(folder / "data.mdb"), subdir=False, map_size=64 << 20)
+        if is_alone:
+            remove_older(folder)
+        home = opened_home(folder, 256 << 20, is_new=is_alone)
         self.log = Log(
-            folder, self.lmdb, STORE, FileLock(folder), is_alone=is_alone, window_bytes=window_bytes, now_ms=lambda: 0
+            folder, home, STORE, FileLock(folder), is_alone=is_alone, window_bytes=window_bytes, now_ms=lambda: 0
         )
 
     def write(self, rows: dict[bytes, bytes | None]) -> int:
@@ -68,7 +74,6 @@ class Opened:
 
     def close(self) -> None:
         self.log.close()
-        self.lmdb.close()
 
 
 @pytest.fixture
@@ -85,7 +90,9 @@ class Child:
         ready, self._go = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
-            os.read(ready, 1)
+            os.close(self._go)  # so that it ends with a parent that fails
+            if not os.read(ready, 1):
+                os._exit(2)
             try:
                 work()
             except BaseException:
@@ -96,8 +103,16 @@ class Child:
 
     def run(self) -> int:
         """Have it do its work; return how it ended."""
+        self.start()
+        return self.wait()
+
+    def start(self) -> None:
+        """Have it do its work."""
         os.write(self._go, b"!")
         os.close(self._go)
+
+    def wait(self) -> int:
+        """How it ended."""
         return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
 
 
@@ -164,6 +179,64 @@ def test_files_of_windows_that_are_home_go(opened: Opened, tmp_path: Path) -> No
         pass
     active = opened.log.active.number
     assert sorted(path.name for path in tmp_path.glob("data.*.[0-9]*")) == [f"data.idx.{active}", f"data.log.{active}"]
+
+
+def files_of(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("data*.mdb*"))
+
+
+def test_what_was_deleted_is_given_back_to_the_file_system(tmp_path: Path) -> None:
+    def other() -> None:
+        mine = Opened(tmp_path, is_alone=False)
+        txn = mine.log.begin()
+        os.write(told, b"read")
+        os.read(goes_on, 1)
+        assert txn.get(b"k1") == bytes(100_000)
+        mine.log.end(txn)
+        assert len(mine.state()) == 11
+        mine.write({b"more": b"1"})
+        mine.close()
+
+    (said, told), (goes_on, go_on) = os.pipe(), os.pipe()
+    child = Child(other)
+    opened = Opened(tmp_path, is_alone=True, window_bytes=4 << 20)
+    for number in range(1000):
+        opened.write({b"k%d" % number: bytes(100_000)})
+    while opened.log.checkpoint():
+        pass
+    child.start()
+    assert os.read(said, 4) == b"read"
+    for number in range(990):
+        opened.write({b"k%d" % number: None})
+    opened.write({b"a": b"1"})
+    opened.log.bring_all_home()
+    assert files_of(tmp_path) == ["data.2.mdb", "data.2.mdb-lock"]
+    assert (tmp_path / "data.2.mdb").stat().st_size < 8 << 20
+    os.write(go_on, b"1")
+    assert child.wait() == 0
+    assert len(opened.state()) == 12
+    opened.close()
+    again = Opened(tmp_path, is_alone=True)
+    assert len(again.state()) == 12
+    again.log.compact()
+    assert files_of(tmp_path) == ["data.3.mdb", "data.3.mdb-lock"] and len(again.state()) == 12
+    again.close()
+
+
+def test_fresh_file_for_which_there_is_no_room_is_made_later(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    opened.write({b"a": b"1"})
+    with monkeypatch.context() as patch:
+        patch.setattr(home_module, "sync", full)
+        opened.log.compact()
+    assert "No space left on device" in caplog.text
+    assert files_of(tmp_path) == ["data.mdb", "data.mdb-lock"] and opened.state() == {b"a": b"1"}
+    opened.log.compact()
+    assert files_of(tmp_path) == ["data.2.mdb", "data.2.mdb-lock"] and opened.state() == {b"a": b"1"}
 
 
 def test_writer_that_outruns_checkpoints_makes_them_itself(opened: Opened) -> None:
@@ -311,6 +384,8 @@ def spawn(folder: Path, who: int, told: int, serial: int, seed: int) -> int:
             os.write(told, b"%d\n" % serial)
             if chosen.random() < 0.1:
                 mine.log.checkpoint()
+            if chosen.random() < 0.03:
+                mine.log.compact()
             if chosen.random() < 0.1:
                 check(mine)
     except BaseException:
@@ -334,7 +409,8 @@ def test_threads_read_while_others_write_and_bring_home(tmp_path: Path) -> None:
         thread.start()
         return thread
 
-    threads = [guarded(lambda: check(opened)), guarded(lambda: check(opened)), guarded(opened.log.checkpoint)]
+    bring = partial(opened.log.checkpoint, is_to_be_fresh=True)
+    threads = [guarded(lambda: check(opened)), guarded(lambda: check(opened)), guarded(bring)]
     chosen = random.Random(5)
     for serial in range(1500):
         transfer(opened, chosen, 0, serial)
@@ -369,7 +445,7 @@ def test_snapshot_is_of_one_moment_even_if_a_window_comes_home_while_it_is_taken
         assert not opened.log.checkpoint()
 
     opened.write({b"a": b"1"})
-    opened.log._lmdb = Interrupted(opened.lmdb, meanwhile)  # type: ignore[assignment]
+    opened.log._lmdb = Interrupted(opened.log.home.lmdb, meanwhile)  # type: ignore[assignment]
     txn = opened.log.begin()
     assert (txn.get(b"a"), txn.get(b"b"), txn.id()) in [(b"1", None, 1), (b"2", b"2", 2)]
     opened.log.end(txn)
@@ -435,10 +511,11 @@ def test_power_cut_leaves_a_state_that_was_committed(tmp_path: Path, seed: int) 
 
 
 @pytest.mark.sources("dies where a method is replaced")
-@pytest.mark.parametrize("place", ["made", "frozen", "written", "committed", "said"])
+@pytest.mark.parametrize("place", ["made", "frozen", "written", "committed", "copied", "fresh", "alone", "said"])
 def test_process_that_dies_between_two_windows_leaves_a_log_that_goes_on(tmp_path: Path, place: str) -> None:
     """`made`: the next window has its files. `frozen`: it is named. `written`: LMDB's transaction has the old one, and
-    is open. `committed`: it is not any more. `said`: others know."""
+    is open. `committed`: it is not any more. `copied`: a fresh file is made, `fresh`: it has its name, `alone`: and the
+    one before has none any more. `said`: others know."""
     bring = Log._bring
 
     def bring_and_die(mine: Log, window: OpenWindow, pause: Callable[[], None]) -> None:
@@ -453,14 +530,20 @@ def test_process_that_dies_between_two_windows_leaves_a_log_that_goes_on(tmp_pat
         for number in range(100):
             mine.write({b"k%d" % number: bytes(60)})
         owner, name = {
-            "made": (log_module, "_sync_folder"),
+            "made": (log_module, "sync_folder"),
             "frozen": (Log, "_bring"),
             "written": (OpenWindow, "last_commit"),
             "committed": (Log, "_bring"),
+            "copied": (home_module, "sync"),
+            "fresh": (home_module, "remove_older"),
+            "alone": (Log, "_remove_home"),
             "said": (Log, "_remove_files"),
         }[place]
         setattr(owner, name, bring_and_die if place == "committed" else die)
-        mine.log.freeze() if place == "made" else mine.log.checkpoint()
+        if place == "made":
+            mine.log.freeze()
+        else:
+            mine.log.checkpoint(is_to_be_fresh=place in ("copied", "fresh", "alone"))
 
     Opened(tmp_path, is_alone=True).close()
     child = Child(write)
