@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from rlite_pubsub.engine.settings.settings import Settings
+from rlite_pubsub.storage.log.home import is_there
 
 _DATA: Final = "data.mdb"
 _COMPANIONS: Final = ("data.journal", "data.delta", "data.safe")
@@ -19,7 +20,7 @@ _COMPANIONS: Final = ("data.journal", "data.delta", "data.safe")
 def leftovers(settings: Settings) -> list[str]:
     """Return what to say of them. Called before the store is opened. Never fails."""
     folder = Path(os.path.abspath(settings["dir"].decode(errors="surrogateescape")))
-    if _exists(folder / _DATA):
+    if is_there(folder):
         return []
     return [*_of_store(folder), *_of_redis(folder, settings)]
 

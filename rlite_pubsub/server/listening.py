@@ -17,6 +17,7 @@ from rlite_pubsub.server.connections import Connections
 from rlite_pubsub.server.port_holders import in_use
 from rlite_pubsub.server.sockets import is_loopback, spelled
 from rlite_pubsub.server.turns import Turns
+from rlite_pubsub.storage.log.home import is_there
 
 if TYPE_CHECKING:  # only who is asked for TLS loads it
     import ssl
@@ -233,7 +234,7 @@ def listen_unix(path: str, mode: int | None, backlog: int) -> socket.socket:
 
 def _is_of_a_store(path: Path) -> bool:
     """Return whether it lies in a store's folder, or in one below."""
-    return any((folder / "data.mdb").exists() for folder in (path.parent, *path.absolute().parent.parents[:2]))
+    return any(map(is_there, (path.parent, *path.absolute().parent.parents[:2])))
 
 
 def _answers(path: str) -> bool:

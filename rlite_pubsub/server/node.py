@@ -54,6 +54,7 @@ from rlite_pubsub.shards.member_talk import MemberTalk, fetch
 from rlite_pubsub.shards.needless import NeedlessSegments
 from rlite_pubsub.storage.checkpoints.syncing import Syncing
 from rlite_pubsub.storage.errors import StoreError
+from rlite_pubsub.storage.log.home import is_there
 from rlite_pubsub.storage.names import subscribers
 from rlite_pubsub.storage.store import UNLIMITED_QUOTA_BYTES, Store
 
@@ -117,7 +118,7 @@ class Node:
         self.gateway: Gateway | None = None  # HTTP, if it is asked for
         self._cron_timer: asyncio.TimerHandle | None = None
         self._has_ended = False  # what was put off is not done any more
-        was_there = (Path(settings["dir"].decode()) / "data.mdb").exists()
+        was_there = is_there(Path(settings["dir"].decode()))
         self.store = _open_store(settings)
         self.delivery = _join(self.store, was_there and (fellows is None or fellows.number == 0))
         self.fullness = Fullness((self.store.data, self.store.live), self.store.incidents)

@@ -27,7 +27,8 @@ from rlite_pubsub.storage.errors import NotAStoreFolder, StoreBusy, StoreUnwrita
 _PATIENCE_S = 10.0
 """The patience for one opener; each one in the queue waits for those before it."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.016
-_CONTENTS = ("subscribers", "live.mdb", "data.mdb")
+_CONTENTS = ("subscribers", "live.mdb")
+_DATA, _LOGS = "data.mdb", "data.log.*"
 _DOOR = "store.lock"
 _open_folders: set[Folder] = set()
 
@@ -69,7 +70,10 @@ class Folder:
             yield is_alone
             if not _locked(self._descriptor, fcntl.LOCK_SH):  # only openers take it alone, and they are not in here
                 raise StoreBusy(self.path, "its folder is locked by another program")
-            self._contents = {path: _identity(path) for path in (self.path, *map(self.path.__truediv__, _CONTENTS))}
+            contents = [self.path, *map(self.path.__truediv__, _CONTENTS)]
+            if next(self.path.glob(_LOGS), None) is None:  # with a log, a fresh file may take its place
+                contents.append(self.path / _DATA)
+            self._contents = {path: _identity(path) for path in contents}
         finally:
             os.close(door)
 

@@ -44,6 +44,7 @@ from rlite_pubsub.storage.window.window import BYTES
 if TYPE_CHECKING:
     from rlite_pubsub.storage.environment import Durability
     from rlite_pubsub.storage.locks.writer_lock import WriterLock
+    from rlite_pubsub.storage.pages.holes import Reached
     from rlite_pubsub.storage.turn import Turn
 
 log: Final = logging.getLogger("rlite_pubsub")
@@ -93,6 +94,8 @@ class LogEnvironment:
         self._seen = Place(0, 0)  # at the last look
         self._seen_at = monotonic()  # the active window, for the first time
         self._starting = Lock()
+        self._freshening: Thread | None = None
+        self._disk_before = 0
         try:
             map_bytes = min(quota_bytes + max(quota_bytes // 4, _SPARE_BYTES), UNLIMITED_BYTES)
             if is_alone:
@@ -245,7 +248,7 @@ class LogEnvironment:
         self.safety.writes += 1
         if len(self.log.windows) > 1 and self._bringing is None and monotonic() >= self._bring_at:
             with self._starting:
-                if self._bringing is None:
+                if self._bringing is None and self._freshening is None:
                     self._bringing = Thread(target=self._bring_home, name="rlite-pubsub-checkpoint", daemon=True)
                     with suppress(RuntimeError):  # the interpreter is exiting
                         self._bringing.start()
@@ -262,6 +265,36 @@ class LogEnvironment:
             self._bring_at = 0.0
         finally:
             self._bringing = None
+
+    def freshen(self, seconds: float) -> tuple[bool, int]:
+        """Bring everything home into a fresh file, if much of the present one is free: in a thread, for which this
+        waits so long. Returns whether that is done, and how many bytes the file has become smaller. Raises
+        StoreError."""
+        thread, bringing = self._freshening, self._bringing
+        if thread is None:
+            if bringing is not None:  # it would take the last window from this one
+                bringing.join(seconds)
+                return False, 0
+            self._disk_before = self.log.home.disk_bytes()
+            thread = self._freshening = Thread(target=self._freshen, name="rlite-pubsub-compaction", daemon=True)
+            try:
+                self.guard(lambda txn: self.log.freeze())
+                thread.start()
+            except BaseException:
+                self._freshening = None
+                raise
+        thread.join(seconds)
+        if thread.is_alive():
+            return False, 0
+        self._freshening = None
+        return True, max(0, self._disk_before - self.log.home.disk_bytes())
+
+    def _freshen(self) -> None:
+        try:
+            while self._is_open and self.log.checkpoint(_pause, is_asked_for=len(self.log.windows) == 2):
+                pass
+        except (lmdb.Error, OSError) as failure:
+            log.warning("Can't give free pages back: %s", self._said(failure))
 
     def _tend(self) -> None:
         """Bring home what lies in the log while nobody writes, or for long."""
@@ -367,10 +400,10 @@ class LogEnvironment:
     # -- the end, and a fork
 
     def close(self) -> None:
-        thread = self._bringing
         self._is_open = False
-        if thread is not None and thread.ident is not None and thread.ident != get_ident():
-            thread.join()
+        for thread in (self._bringing, self._freshening):
+            if thread is not None and thread.ident is not None and thread.ident != get_ident():
+                thread.join()
         with self.gate.alone():
             self.log.close()
             self.writer.close()
@@ -383,11 +416,11 @@ class LogEnvironment:
     def shut(self, patience_s: float) -> bool:
         """Let no transaction begin until `reopen`, once none is open: a fork must not copy one halfway through."""
         self.log.let_go()
-        thread = self._bringing
-        if thread is not None and thread.is_alive():
-            thread.join(patience_s)
-            if thread.is_alive():
-                return False
+        for thread in (self._bringing, self._freshening):
+            if thread is not None and thread.is_alive():
+                thread.join(patience_s)
+                if thread.is_alive():
+                    return False
         return self.gate.shut(patience_s)
 
     def reopen(self) -> None:
@@ -503,9 +536,10 @@ class LogAccount:
         """See `old_readers`."""
         return 0
 
-    def give_back(self, place: object, seconds: float) -> tuple[None, int]:
-        """Nothing is given back yet."""
-        return None, 0
+    def give_back(self, place: Reached, seconds: float) -> tuple[Reached | None, int]:
+        """Bring everything home into a fresh file, if much of the present one is free."""
+        is_done, given_bytes = self._environment.freshen(seconds)
+        return None if is_done else place, given_bytes
 
 
 def _pause() -> None:

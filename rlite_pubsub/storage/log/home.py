@@ -37,6 +37,12 @@ _TIMES: Final = 2
 """A file is as large as this many times what is in it, and the spare, before there is a fresh one."""
 
 
+_WORTH_DIVISOR: Final = 10
+_WORTH_BYTES: Final = 256 << 10
+"""With more than such a part of it free, and so much, a fresh file is made for somebody who asks for one."""
+_BLOCK_BYTES: Final = 512
+
+
 def _number_of(name: str) -> int:
     found = _NAMES.fullmatch(name)
     return int(found[1]) if found is not None else int(name == FIRST_NAME)
@@ -46,6 +52,14 @@ def newest(folder: Path) -> Path:
     """Return the path of the file that has what is home; of the first one if there is none."""
     names = max(os.listdir(folder), key=_number_of, default="")
     return folder / (names if _number_of(names) else FIRST_NAME)
+
+
+def is_there(folder: Path) -> bool:
+    """Return whether a folder has the keys of a store. Never fails."""
+    try:
+        return any(map(_number_of, os.listdir(folder)))
+    except OSError:
+        return False
 
 
 class Home:
@@ -85,11 +99,27 @@ class Home:
         return Home(path, self._map_bytes)
 
     def is_mostly_free(self) -> bool:
-        """Return whether a fresh file would be much smaller."""
+        """Return whether a fresh file would be so much smaller that it is made by itself."""
+        taken, live = self._sizes()
+        return taken > _TIMES * live + _SPARE_BYTES
+
+    def has_free(self) -> bool:
+        """Return whether a fresh file would be smaller, for somebody who asks for one."""
+        taken, live = self._sizes()
+        return taken - live > max(taken // _WORTH_DIVISOR, _WORTH_BYTES)
+
+    def _sizes(self) -> tuple[int, int]:
+        """Return how many bytes its pages take, and how many of these are not free."""
         stat = self.lmdb.stat()
         pages = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
-        taken = (self.lmdb.info()["last_pgno"] + 1) * stat["psize"]
-        return bool(taken > _TIMES * pages * stat["psize"] + _SPARE_BYTES)
+        return (self.lmdb.info()["last_pgno"] + 1) * stat["psize"], pages * stat["psize"]
+
+    def disk_bytes(self) -> int:
+        """Return how much of the disk it takes."""
+        try:
+            return os.stat(self.path).st_blocks * _BLOCK_BYTES
+        except FileNotFoundError:  # there is a newer one
+            return 0
 
     def make_fresh(self) -> None:
         """Make the newer file, which has what is in this one and nothing else, and remove this one's name. The caller

@@ -428,12 +428,10 @@ class Log:
                     self.windows = self.open_window(following), *self.windows
                 except FileNotFoundError:  # while this process did nothing, it was brought home, and has gone
                     before = self.windows
-                    self._move()
                     self.windows = self._joined()
                     self._drop(before)
-            if len(self.windows) > 1 and self.windows[-1].window.home:
-                self._move()
             while len(self.windows) > 1 and self.windows[-1].window.home:
+                self._move()  # for each: the next one may have come home to a file that was not there a moment ago
                 gone = self.windows[-1:]
                 self.windows = self.windows[:-1]
                 self._drop(gone)
@@ -489,6 +487,7 @@ class Log:
             except FileNotFoundError:
                 for window in opened:
                     window.close()
+                self._move()
 
     # -- checkpoints
 
@@ -498,10 +497,10 @@ class Log:
             found = txn.get(POSITION)
         return Position(*_POSITION.unpack(found)) if found is not None else Position(0, 0)
 
-    def checkpoint(self, pause: Callable[[], None] = lambda: None, *, is_to_be_fresh: bool = False) -> bool:
+    def checkpoint(self, pause: Callable[[], None] = lambda: None, *, is_asked_for: bool = False) -> bool:
         """Bring the oldest frozen window home, unless another process is doing that. Returns whether there may be
-        another one to bring. `pause` is called between slices. `is_to_be_fresh`: into a fresh file, however little of
-        the present one is free. Raises OSError; lmdb.Error."""
+        another one to bring. `pause` is called between slices. `is_asked_for`: into a fresh file, if much of the
+        present one is free then; by itself that is done where most of it is. Raises OSError; lmdb.Error."""
         with self._checkpointing() as is_mine:
             self._catch_up()
             if is_mine:
@@ -511,7 +510,7 @@ class Log:
             oldest = self.windows[-1]
             if self._position().segment < oldest.number:
                 self._bring(oldest, pause)
-            if is_to_be_fresh or (time.monotonic() >= self._fresh_at and self.home.is_mostly_free()):
+            if self.home.has_free() if is_asked_for else self._is_to_be_fresh():
                 self._make_fresh()
                 self._go_over()
             oldest.window.home = 1
@@ -521,6 +520,9 @@ class Log:
         self._catch_up()
         return len(self.windows) > 1
 
+    def _is_to_be_fresh(self) -> bool:
+        return time.monotonic() >= self._fresh_at and self.home.is_mostly_free()
+
     def _make_fresh(self) -> None:
         """Have a file of LMDB's with no free pages, before anybody forgets what has just come home. Where that fails,
         the present one stays."""
@@ -529,16 +531,6 @@ class Log:
         except (lmdb.Error, OSError) as failure:
             self._fresh_at = time.monotonic() + _FRESH_AGAIN_S
             log.warning("Can't give free pages of %s back, and try again later: %s", self.home.path, failure)
-
-    def compact(self) -> None:
-        """Bring everything home into a fresh file. Raises OSError; lmdb.Error; whatever the writer lock raises."""
-        txn = self.begin_writing()
-        try:
-            self.freeze()
-        finally:
-            self.give_up(txn)
-        while self.checkpoint(is_to_be_fresh=len(self.windows) == 2):
-            pass
 
     def _bring(self, window: OpenWindow, pause: Callable[[], None]) -> None:
         tip = window.window.tip

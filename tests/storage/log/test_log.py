@@ -25,6 +25,15 @@ from rlite_pubsub.storage.log.transaction import POSITION
 from rlite_pubsub.storage.window.window import index_path, log_path
 
 STORE = bytes(16)
+
+
+@pytest.fixture(autouse=True)
+def any_free_page_is_worth_a_fresh_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one is asked for. What is removed here is little."""
+    monkeypatch.setattr(home_module, "_WORTH_BYTES", -1)
+    monkeypatch.setattr(home_module, "_WORTH_DIVISOR", 1 << 40)
+
+
 WINDOW_BYTES = 8 << 10
 
 
@@ -181,6 +190,15 @@ def test_files_of_windows_that_are_home_go(opened: Opened, tmp_path: Path) -> No
     assert sorted(path.name for path in tmp_path.glob("data.*.[0-9]*")) == [f"data.idx.{active}", f"data.log.{active}"]
 
 
+def compact(log: Log) -> None:
+    """Bring everything home into a fresh file."""
+    txn = log.begin_writing()
+    log.freeze()
+    log.give_up(txn)
+    while log.checkpoint(is_asked_for=len(log.windows) == 2):
+        pass
+
+
 def files_of(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("data*.mdb*"))
 
@@ -218,7 +236,7 @@ def test_what_was_deleted_is_given_back_to_the_file_system(tmp_path: Path) -> No
     opened.close()
     again = Opened(tmp_path, is_alone=True)
     assert len(again.state()) == 12
-    again.log.compact()
+    compact(again.log)
     assert files_of(tmp_path) == ["data.3.mdb", "data.3.mdb-lock"] and len(again.state()) == 12
     again.close()
 
@@ -232,10 +250,10 @@ def test_fresh_file_for_which_there_is_no_room_is_made_later(
     opened.write({b"a": b"1"})
     with monkeypatch.context() as patch:
         patch.setattr(home_module, "sync", full)
-        opened.log.compact()
+        compact(opened.log)
     assert "No space left on device" in caplog.text
     assert files_of(tmp_path) == ["data.mdb", "data.mdb-lock"] and opened.state() == {b"a": b"1"}
-    opened.log.compact()
+    compact(opened.log)
     assert files_of(tmp_path) == ["data.2.mdb", "data.2.mdb-lock"] and opened.state() == {b"a": b"1"}
 
 
@@ -385,7 +403,7 @@ def spawn(folder: Path, who: int, told: int, serial: int, seed: int) -> int:
             if chosen.random() < 0.1:
                 mine.log.checkpoint()
             if chosen.random() < 0.03:
-                mine.log.compact()
+                compact(mine.log)
             if chosen.random() < 0.1:
                 check(mine)
     except BaseException:
@@ -409,7 +427,7 @@ def test_threads_read_while_others_write_and_bring_home(tmp_path: Path) -> None:
         thread.start()
         return thread
 
-    bring = partial(opened.log.checkpoint, is_to_be_fresh=True)
+    bring = partial(opened.log.checkpoint, is_asked_for=True)
     threads = [guarded(lambda: check(opened)), guarded(lambda: check(opened)), guarded(bring)]
     chosen = random.Random(5)
     for serial in range(1500):
@@ -543,7 +561,7 @@ def test_process_that_dies_between_two_windows_leaves_a_log_that_goes_on(tmp_pat
         if place == "made":
             mine.log.freeze()
         else:
-            mine.log.checkpoint(is_to_be_fresh=place in ("copied", "fresh", "alone"))
+            mine.log.checkpoint(is_asked_for=place in ("copied", "fresh", "alone"))
 
     Opened(tmp_path, is_alone=True).close()
     child = Child(write)

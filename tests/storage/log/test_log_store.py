@@ -16,6 +16,7 @@ import pytest
 from patience import until
 
 import rlite_pubsub
+from rlite_pubsub.storage.compaction import Compaction
 from rlite_pubsub.storage.errors import StoreClosed, StoreFull, StoreHeld, StoreRemoved
 from rlite_pubsub.storage.locks.gate import NestedTransaction
 from rlite_pubsub.storage.store import Store
@@ -281,3 +282,39 @@ def test_forked_child_has_no_open_store_and_the_parents_goes_on(store: Store) ->
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     put(store, b"Ka", b"2")
     assert get(store, b"Ka") == b"2"
+
+
+def test_compaction_brings_what_is_left_into_a_fresh_file_while_others_have_it_open(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    with Store.open(folder) as store:
+        for number in range(300):
+            put(store, b"K%d" % number, bytes(40_000))
+        store.data.write(lambda txn: [txn.delete(b"K%d" % number) for number in range(290)], freeing=True)
+        code = """
+from pathlib import Path
+from rlite_pubsub.storage.store import Store
+import sys
+with Store.open(Path(sys.argv[1])) as store:
+    print(store.data.read(lambda txn: len(txn.get(b"K299"))), flush=True)
+    sys.stdin.readline()
+    print(store.data.read(lambda txn: len(txn.get(b"K299"))), flush=True)
+    store.data.write(lambda txn: txn.put(b"Kmore", b"1"))
+"""
+        words = [sys.executable, "-c", code, str(folder)]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+            assert other.stdin is not None and other.stdout is not None
+            assert other.stdout.readline() == "40000\n"
+            compaction = Compaction(store)
+            while compaction.step():
+                pass
+            assert compaction.given_back > 8 << 20
+            assert not (folder / "data.mdb").exists() and (folder / "data.2.mdb").stat().st_size < 4 << 20
+            assert other.communicate("\n")[0] == "40000\n" and other.returncode == 0
+        assert store.data.read(lambda txn: txn.get(b"Kmore")) == b"1"
+        compaction = Compaction(store)
+        while compaction.step():
+            pass
+        assert compaction.given_back == 0, "there was nothing to be had"
+    with Store.open(folder) as store:
+        assert store.data.read(lambda txn: txn.get(b"K0")) is None
+        assert store.data.read(lambda txn: txn.get(b"K295")) == bytes(40_000)
