@@ -262,10 +262,13 @@ def _open_log(
     path: Path, locks: WriterLocks, quota_bytes: int, durability: Durability, *, is_alone: bool, proves: bool
 ) -> Environment:
     """Open a store whose truth is the log: for tests, until it is complete."""
-    if proves and _has_contents(path) and (fault := proving.fault_in(path, is_shared=not is_alone)):
-        raise StoreDamaged(path, fault)
     from rlite_pubsub.storage.log.environment import LogEnvironment
+    from rlite_pubsub.storage.log.home import newest
     from rlite_pubsub.storage.log.writer import LogWriterLock
+
+    home = newest(path.parent)
+    if proves and _has_contents(home) and (fault := proving.fault_in(home, is_shared=not is_alone)):
+        raise StoreDamaged(home, fault)
 
     window_bytes = int(os.environ.get("RLITE_STORE_WINDOW_BYTES", 16 << 20))
     writer = LogWriterLock(locks, is_alone=is_alone)

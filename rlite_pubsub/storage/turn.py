@@ -8,11 +8,14 @@ subscriber's mailbox) makes it step aside first: `give_way` commits what there i
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import lmdb
 
 from rlite_pubsub.storage.environment import Environment, Txn
-from rlite_pubsub.storage.log.place import Place
+
+if TYPE_CHECKING:
+    from rlite_pubsub.storage.log.transaction import Snapshot
 
 
 class Turn:
@@ -45,8 +48,8 @@ class Turn:
         """How many of its turns were committed, one that something interrupted behind its commit among them."""
         self.place = 0
         """Of this turn among those that share its transaction."""
-        self.reached: Place | None = None  # the environment's: how far of a log its last transaction has read
-        self.came_from: Place | None = None  # the environment's: how far the one before had
+        self.reached: Snapshot | None = None  # the environment's: how far of a log its last transaction has read
+        self.came_from: Snapshot | None = None  # the environment's: how far the one before had
         self.wants_sync = False  # its replies wait until its commit is on the disk, whatever appendfsync says
         self.is_locked = False  # the environment's: it has the writer's lock
         self.failure: Exception | None = None  # of this turn: nothing more can be written in it

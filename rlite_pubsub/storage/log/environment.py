@@ -179,14 +179,16 @@ class LogEnvironment:
         turn.writes = write
         turn.seen = txn.id() - write
         turn.place = 0
-        turn.came_from, turn.reached = turn.reached, txn.place
+        turn.came_from, turn.reached = turn.reached, txn.layers[0]
         self.turns[get_ident()] = turn
         return txn
 
     def changed_since(self, turn: Turn) -> list[bytes] | None:
         """See environment.py."""
         since, until = turn.came_from, turn.reached
-        return self.log.changed(since, until) if since is not None and until is not None else None
+        if since is None or until is None:
+            return None
+        return self.log.changed(Place(since[0].number, since[1]), Place(until[0].number, until[1]))
 
     def end(self, turn: Turn, *, commit: bool) -> None:
         """Commit what `begin` began, or undo it. Raises StoreError if the commit fails: then it is undone."""

@@ -185,14 +185,24 @@ class Log:
 
     def begin(self) -> LogTransaction:
         """Begin a transaction that reads. It is ended by `end`."""
-        self._stay()
+        with self._lock:
+            self._readers += 1
+            spare, self._spare = self._spare, None
+            spare_of = self._spare_of
         try:
             while True:
                 self._catch_up()
                 windows = self.windows
                 active = windows[0].window
                 tip = active.tip
-                checkpoint = self._kept(windows) or self._lmdb.begin()
+                if spare is None:
+                    checkpoint = self._lmdb.begin()
+                elif spare_of is windows:
+                    checkpoint, spare = spare, None
+                else:
+                    spare.abort()
+                    spare = None
+                    checkpoint = self._lmdb.begin()
                 if not active.next:
                     break
                 checkpoint.abort()
@@ -201,35 +211,18 @@ class Log:
             raise
         layers = [(window.layer, window.window.tip) for window in windows]
         layers[0] = windows[0].layer, tip
-        return LogTransaction(windows[0].first_commit + (tip >> 32), layers, checkpoint)
+        return LogTransaction(windows[0].first_commit + (tip >> 32), layers, checkpoint, windows)
 
     def end(self, txn: LogTransaction) -> None:
         """End a transaction; what it changed is dropped."""
-        if not self.keeps or not self._keep(txn):
-            txn.lmdb.abort()
-        self._leave()
-
-    def _kept(self, windows: tuple[OpenWindow, ...]) -> LmdbTransaction | None:
-        """Take the transaction of LMDB's that was kept, if it belongs to these windows."""
-        if self._spare is None:
-            return None
         with self._lock:
-            if self._spare_of is not windows:
-                return None
-            spare, self._spare = self._spare, None
-            return spare
-
-    def _keep(self, txn: LogTransaction) -> bool:
-        """Keep a transaction's LMDB part for the next one. Returns False if there is one, or the windows are others."""
-        with self._lock:
-            windows = self.windows
-            layers = txn.layers
-            if self._spare is not None or len(windows) != len(layers):
-                return False
-            if windows[0].layer is not layers[0][0] or windows[-1].layer is not layers[-1][0]:
-                return False
-            self._spare, self._spare_of = txn.lmdb, windows
-            return True
+            if self.keeps and self._spare is None and txn.windows is self.windows:
+                self._spare, self._spare_of = txn.lmdb, self.windows
+            else:
+                txn.lmdb.abort()
+            self._readers -= 1
+            if not self._readers and (self._closing or self._leaving):
+                self._close_left()
 
     def let_go(self) -> None:
         """Keep no transaction of LMDB's while nothing is done."""

@@ -50,10 +50,12 @@ def segment_at_home(txn: LmdbTransaction) -> int:
 class Layer:
     """A window, and its keys in order for whoever walks there."""
 
-    __slots__ = ("_view_of", "_views", "window")
+    __slots__ = ("_view_of", "_views", "number", "window")
 
     def __init__(self, window: Window, view_of: Callable[[Window, int], View]) -> None:
         self.window = window
+        self.number = int(window.number)
+        """Of its segment, also when it is closed."""
         self._view_of = view_of
         self._views: dict[int, View] = {}
 
@@ -79,13 +81,27 @@ Snapshot: TypeAlias = tuple[Layer, int]
 class LogTransaction:
     """What one turn sees, and what it has changed. The methods are those of LMDB's transaction."""
 
-    __slots__ = ("_changes", "_number", "_ordered", "_ordered_at", "is_committed", "layers", "lmdb", "own", "size")
+    __slots__ = (
+        "_changes",
+        "_number",
+        "_ordered",
+        "_ordered_at",
+        "is_committed",
+        "layers",
+        "lmdb",
+        "own",
+        "size",
+        "windows",
+    )
 
-    def __init__(self, number: int, layers: list[Snapshot], lmdb: LmdbTransaction) -> None:
-        """`layers`: the newest one first."""
+    def __init__(
+        self, number: int, layers: list[Snapshot], lmdb: LmdbTransaction, windows: tuple[object, ...] = ()
+    ) -> None:
+        """`layers`: the newest one first. `windows`: what the log had open then."""
         self._number = number
         self.layers = layers
         self.lmdb = lmdb
+        self.windows = windows
         self.is_committed = False
         self.own: Rows = {}
         self.size = 0
@@ -98,7 +114,7 @@ class LogTransaction:
     def place(self) -> Place:
         """How far the log is read that it sees."""
         layer, tip = self.layers[0]
-        return Place(layer.window.number, tip)
+        return Place(layer.number, tip)
 
     def id(self) -> int:
         """Return the number of the commit that is being made; of one that only reads, that of the last one it sees."""
