@@ -21,6 +21,7 @@ from rlite_pubsub.cli import main
 from rlite_pubsub.discovery import machine
 from rlite_pubsub.discovery.card import ServerCard, card_of
 from rlite_pubsub.discovery.machine import PostedCard
+from rlite_pubsub.wakeups.liveness import Liveness
 
 Start = Callable[..., ServerProcess]
 CARD = ServerCard("id", "host", 1, "/store", ("redis://h:1",), "1", 5, ("a", "b"), 2)
@@ -105,6 +106,20 @@ def test_cards_of_a_folder_that_others_may_write_to_are_not_believed(runtime: Pa
     runtime.chmod(0o700)
     presence.leave()
     assert list(runtime.iterdir()) == []
+
+
+def test_card_whose_lock_somebody_is_looking_at_is_put_elsewhere(
+    runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look takes the lock for a moment. A server that began in that moment ended by it."""
+    runtime.mkdir(mode=0o700)
+    looked_at = Liveness.hold(runtime, 5)
+    numbers = iter([5, 5, 6])
+    monkeypatch.setattr(machine.secrets, "randbits", lambda bits: next(numbers))
+    posted = PostedCard(runtime, CARD)
+    assert discovery.on_this_machine() == [CARD]
+    posted.leave()
+    looked_at.remove()
 
 
 def test_card_is_what_was_said_and_what_is_none_is_passed_over(runtime: Path) -> None:
