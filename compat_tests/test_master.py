@@ -32,7 +32,7 @@ from compat_tests.wire import request
 
 OURS = [sys.executable, "-m", "rlite_pubsub", "serve", "--repl-ping-replica-period", "1"]
 REQUESTS = 1500
-SEEDS = range(int(os.environ.get("RLITE_COMPAT_EXAMPLES", 400)) // 200)
+SEEDS = range(int(os.environ.get("RLITE_COMPAT_EXAMPLES", 200)) // 200)
 DATABASES = range(16)
 
 
