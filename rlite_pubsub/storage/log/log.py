@@ -36,6 +36,7 @@ from rlite_pubsub import permissions
 from rlite_pubsub.storage.errors import StoreDamaged
 from rlite_pubsub.storage.handle import NO_ROOM_ON_DISK
 from rlite_pubsub.storage.log.following import MOST_KEPT_BYTES, kept_from
+from rlite_pubsub.storage.log.gaps import Gaps
 from rlite_pubsub.storage.log.place import Place
 from rlite_pubsub.storage.log.room import give_spare, take_spare
 from rlite_pubsub.storage.log.transaction import POSITION, Layer, LogTransaction, Rows, segment_at_home
@@ -156,6 +157,7 @@ class Log:
         self._is_taken = False  # by the transaction that writes
         self.most_kept_bytes = MOST_KEPT_BYTES
         """Of segments that are home, for those who follow the log."""
+        self._gaps = Gaps(self.changed)
         self.counts = False
         """Whether what commits replace is looked up, so that `grown` is exact."""
         self._ahead_of: OpenWindow | None = None
@@ -211,10 +213,12 @@ class Log:
             raise
         layers = [(window.layer, window.window.tip) for window in windows]
         layers[0] = windows[0].layer, tip
-        return LogTransaction(windows[0].first_commit + (tip >> 32), layers, checkpoint, windows)
+        return LogTransaction(windows[0].first_commit + (tip >> 32), layers, checkpoint, windows, self._gaps)
 
     def end(self, txn: LogTransaction) -> None:
         """End a transaction; what it changed is dropped."""
+        if txn.has_found_gaps and not txn.own:
+            txn.tell_gaps(txn.place)
         with self._lock:
             if self.keeps and self._spare is None and txn.windows is self.windows:
                 self._spare, self._spare_of = txn.lmdb, self.windows
@@ -278,6 +282,10 @@ class Log:
                 self._append(txn.own, txn.id())
                 if self.counts:
                     self._take_back(txn)
+                if txn.has_found_gaps:
+                    active = self.active
+                    txn.tell_gaps(Place(active.number, active.window.tip))
+                    txn.has_found_gaps = False
             txn.is_committed = True
         finally:
             self.give_up(txn)

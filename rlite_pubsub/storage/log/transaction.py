@@ -21,6 +21,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rlite_pubsub.storage.keys.key_bytes import ROW_BYTES
+from rlite_pubsub.storage.log.gaps import LEAST_STEPS, Gap, Gaps, around, fill, note
 from rlite_pubsub.storage.log.place import Place
 
 if TYPE_CHECKING:
@@ -83,9 +84,12 @@ class LogTransaction:
 
     __slots__ = (
         "_changes",
+        "_gaps",
+        "_known_gaps",
         "_number",
         "_ordered",
         "_ordered_at",
+        "has_found_gaps",
         "is_committed",
         "layers",
         "lmdb",
@@ -95,13 +99,23 @@ class LogTransaction:
     )
 
     def __init__(
-        self, number: int, layers: list[Snapshot], lmdb: LmdbTransaction, windows: tuple[object, ...] = ()
+        self,
+        number: int,
+        layers: list[Snapshot],
+        lmdb: LmdbTransaction,
+        windows: tuple[object, ...] = (),
+        known_gaps: Gaps | None = None,
     ) -> None:
-        """`layers`: the newest one first. `windows`: what the log had open then."""
+        """`layers`: the newest one first. `windows`: what the log had open then. `known_gaps`: what walks before have
+        found."""
         self._number = number
         self.layers = layers
         self.lmdb = lmdb
         self.windows = windows
+        self._known_gaps = known_gaps
+        self._gaps: list[Gap] | None = None
+        self.has_found_gaps = False
+        """A walk has learned something that others can use."""
         self.is_committed = False
         self.own: Rows = {}
         self.size = 0
@@ -142,6 +156,8 @@ class LogTransaction:
 
     def put(self, key: bytes, value: bytes) -> bool:
         """Write a row."""
+        if self._gaps:
+            fill(self._gaps, key)
         self.own[key] = value
         self.size += ROW_BYTES + len(value)
         self._changes += 1
@@ -159,6 +175,10 @@ class LogTransaction:
 
     def change(self, rows: Rows) -> None:
         """Write rows, and remove those that are None. The caller gives the dictionary away."""
+        if self._gaps:
+            for key, value in rows.items():
+                if value is not None:
+                    fill(self._gaps, key)
         if self.own:
             self.own.update(rows)
         else:
@@ -167,6 +187,28 @@ class LogTransaction:
             if value is not None:
                 self.size += ROW_BYTES + len(value)
         self._changes += 1
+
+    def gaps(self) -> list[Gap]:
+        """Return where it has no rows, as far as that is known."""
+        found = self._gaps
+        if found is None:
+            known = self._known_gaps
+            found = self._gaps = known.at(self.place) if known is not None else []
+            if found:
+                for key, value in self.own.items():
+                    if value is not None:
+                        fill(found, key)
+        return found
+
+    def note_gap(self, begin: bytes, end: bytes) -> None:
+        """There is nothing between these keys."""
+        note(self.gaps(), begin, end)
+        self.has_found_gaps = True
+
+    def tell_gaps(self, place: Place) -> None:
+        """Let others know what has been found, which holds at this place: its own, or that of its commit."""
+        if self._known_gaps is not None and self._gaps is not None:
+            self._known_gaps.learn(self._gaps, place)
 
     def added(self) -> int:
         """Return how many of its rows have a value."""
@@ -321,15 +363,21 @@ class LogCursor:
         """Look for the next keys of all sources, and go to the first of them that has a value."""
         self._is_forward = is_forward
         self._changes = self._txn.changes
+        self._heads = self._heads_from(key, or_at)
+        return self._settle()
+
+    def _heads_from(self, key: bytes | None, or_at: bool) -> list[bytes | None]:
+        """Return the next keys of all sources: of own rows, LMDB, and each window."""
         heads = [self._own_head(key, or_at), self._lmdb_head(key, or_at)]
         for layer, tip in self._layers:
-            heads.append(_head_in(layer, tip, self._database, key, is_forward, or_at))
-        self._heads = heads
-        return self._settle()
+            heads.append(_head_in(layer, tip, self._database, key, self._is_forward, or_at))
+        return heads
 
     def _settle(self) -> bool:
         """Go to the nearest of the next keys that has a value."""
         heads = self._heads
+        steps = 0  # over removed rows
+        start: bytes | None = None
         while True:
             nearest: bytes | None = None
             if self._is_forward:
@@ -342,13 +390,49 @@ class LogCursor:
                         nearest = head
             self._at = nearest
             if nearest is None:
+                if steps >= LEAST_STEPS and start is not None:
+                    self._note_to_end(start)
                 return False
+            value = self._value = self._txn.get(nearest)
+            if value is not None:
+                for source in range(len(heads)):
+                    if heads[source] == nearest:
+                        heads[source] = self._beyond(source, nearest)
+                if steps >= LEAST_STEPS and start is not None:
+                    self._note(start, nearest)
+                return True
+            if start is None:
+                start = nearest
+            steps += 1
+            gap = around(self._txn.gaps(), nearest)
+            if gap is not None and self._is_worth_a_jump(gap, nearest):
+                heads = self._heads = self._heads_from(gap[1] if self._is_forward else gap[0], self._is_forward)
+                continue
             for source in range(len(heads)):
                 if heads[source] == nearest:
                     heads[source] = self._beyond(source, nearest)
-            value = self._value = self._txn.get(nearest)
-            if value is not None:
-                return True
+
+    def _is_worth_a_jump(self, gap: Gap, at: bytes) -> bool:
+        """Return whether there is anything of a gap, and of the database, ahead."""
+        if self._is_forward:
+            return at < gap[1]
+        return gap[0] < at
+
+    def _note(self, start: bytes, found: bytes) -> None:
+        """There was nothing between the first removed row and the one that was found."""
+        if self._is_forward:
+            self._txn.note_gap(start, found)
+        else:
+            self._txn.note_gap(found + b"\0", start + b"\0")
+
+    def _note_to_end(self, start: bytes) -> None:
+        """There was nothing between the first removed row and the end of the database."""
+        if self._database in (_EVERYTHING, 255):
+            return
+        if self._is_forward:
+            self._txn.note_gap(start, bytes([self._database + 1]))
+        else:
+            self._txn.note_gap(bytes([self._database]), start + b"\0")
 
     def _beyond(self, source: int, key: bytes) -> bytes | None:
         """Return the next key of one source after this one, where it stands."""

@@ -10,8 +10,10 @@ import signal
 import sys
 import threading
 import traceback
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import lmdb
@@ -21,7 +23,7 @@ from rlite_pubsub.storage.log import home as home_module
 from rlite_pubsub.storage.log import log as log_module
 from rlite_pubsub.storage.log.home import opened_home, remove_older
 from rlite_pubsub.storage.log.log import Log, OpenWindow
-from rlite_pubsub.storage.log.transaction import POSITION
+from rlite_pubsub.storage.log.transaction import POSITION, LogTransaction
 from rlite_pubsub.storage.window.window import index_path, log_path
 
 STORE = bytes(16)
@@ -579,3 +581,135 @@ def test_process_that_dies_between_two_windows_leaves_a_log_that_goes_on(tmp_pat
     number = watcher.log.active.number
     assert set(tmp_path.glob("data.*.[0-9]*")) == {log_path(tmp_path, number), index_path(tmp_path, number)}
     watcher.close()
+
+
+# -- where nothing is
+
+
+def taken_first(opened: Opened, count: int) -> list[bytes]:
+    """The first rows of a queue, which are removed, each by a walk of its own."""
+    txn = opened.log.begin_writing()
+    found = list[bytes]()
+    for _ in range(count):
+        cursor = txn.cursor()
+        if not cursor.set_range(b"q"):
+            break
+        found.append(cursor.key())
+        txn.delete(cursor.key())
+    opened.log.commit(txn)
+    return found
+
+
+def test_who_takes_the_first_row_again_and_again_steps_over_those_before_it_once(tmp_path: Path) -> None:
+    opened = Opened(tmp_path, is_alone=True, window_bytes=1 << 20)
+    names = [b"q%06d" % number for number in range(4000)]
+    opened.write({name: b"1" for name in names[:2000]})
+    opened.log.bring_all_home()
+    opened.write({name: b"1" for name in names[2000:]})
+    assert taken_first(opened, 300) == names[:300]
+    txn = opened.log.begin()
+    ((begin, end),) = txn.gaps()
+    assert begin == names[0] and names[280] < end <= names[300]
+    cursor = txn.cursor()
+    assert cursor.set_range(b"q") and cursor.key() == names[300]
+    opened.log.end(txn)
+    for at in range(300, 4000, 100):
+        assert taken_first(opened, 100) == names[at : at + 100]
+    assert taken_first(opened, 1) == []
+    opened.write({names[1234]: b"2", names[10]: b"3"})
+    assert taken_first(opened, 3) == [names[10], names[1234]]
+    opened.close()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_queues_are_what_they_would_be_without_gaps(tmp_path: Path, seed: int) -> None:
+    """Several snapshots are open, of several moments, while rows go at the ends and in between, and come again."""
+    chosen = random.Random(seed)
+    opened = Opened(tmp_path, is_alone=True, window_bytes=chosen.choice([4 << 10, 64 << 10, 1 << 20]))
+    model, snapshots = dict[bytes, bytes](), list[tuple[LogTransaction, dict[bytes, bytes]]]()
+    for turn in range(120):
+        txn = opened.log.begin_writing()
+        now = dict(model)
+        for _ in range(chosen.randrange(1, 4)):
+            change_queue(chosen, txn, now)
+            number = chosen.randrange(1100)
+            assert walked(txn, number) == walked_in(now, number)
+        if chosen.random() < 0.8:
+            opened.log.commit(txn)
+            model = now
+        else:
+            opened.log.give_up(txn)
+        if len(snapshots) < 4 and chosen.random() < 0.3:
+            snapshots.append((opened.log.begin(), dict(model)))
+        for txn, was in chosen.sample(snapshots, min(2, len(snapshots))):
+            number = chosen.randrange(1100)
+            assert walked(txn, number) == walked_in(was, number)
+        if snapshots and chosen.random() < 0.2:
+            opened.log.end(snapshots.pop(chosen.randrange(len(snapshots)))[0])
+        if chosen.random() < 0.1:
+            opened.log.checkpoint()
+        if turn % 40 == 39:
+            assert opened.state() == model
+    for txn, _ in snapshots:
+        opened.log.end(txn)
+    opened.close()
+
+
+def change_queue(chosen: random.Random, txn: LogTransaction, now: dict[bytes, bytes]) -> None:
+    queue = chosen.choice([b"p", b"q", b"r"])
+    what = chosen.randrange(6)
+    if what < 2:
+        begin = chosen.randrange(1000)
+        for number in range(begin, begin + chosen.randrange(1, 80)):
+            txn.put(queue + b"%06d" % number, b"%d" % number)
+            now[queue + b"%06d" % number] = b"%d" % number
+    elif what < 5:
+        cursor = txn.cursor()
+        cursor.set_range(queue)
+        is_last = chosen.random() < 0.4
+        if is_last:
+            cursor.last()
+        for _ in range(chosen.randrange(1, 90)):
+            key = cursor.key()
+            if not key.startswith(queue):
+                break
+            txn.delete(key)
+            del now[key]
+            cursor = txn.cursor()
+            cursor.set_range(queue)
+            if is_last:
+                cursor.last()
+    elif now:
+        key = chosen.choice(sorted(now))
+        txn.delete(key)
+        del now[key]
+
+
+def walked(txn: LogTransaction, number: int) -> list[object]:
+    """What walks find that begin there, and go either way; and the last of each queue."""
+    found = list[object]()
+    for queue in (b"p", b"q", b"r"):
+        for begin in (queue, queue + b"%06d" % number):
+            cursor = txn.cursor()
+            there = cursor.set_range(begin)
+            found.append([key for key, _ in islice(cursor.iternext(), 30)] if there else [])
+            cursor = txn.cursor()
+            there = cursor.set_range(begin)
+            found.append([key for key, _ in islice(cursor.iterprev(), 30)] if there else [])
+        cursor = txn.cursor()
+        cursor.set_range(queue)
+        found.append(cursor.key() if cursor.last() else b"")
+    return found
+
+
+def walked_in(now: dict[bytes, bytes], number: int) -> list[object]:
+    """The same, in a dictionary."""
+    found = list[object]()
+    for queue in (b"p", b"q", b"r"):
+        keys = sorted(key for key in now if key.startswith(queue))
+        for begin in (queue, queue + b"%06d" % number):
+            at = bisect_left(keys, begin)
+            found.append(keys[at : at + 30])
+            found.append(keys[max(0, at - 29) : at + 1][::-1] if at < len(keys) else [])
+        found.append(keys[-1] if keys else b"")
+    return found
