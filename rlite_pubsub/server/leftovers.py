@@ -26,13 +26,20 @@ def leftovers(settings: Settings) -> list[str]:
 
 
 def _of_store(folder: Path) -> Iterator[str]:
-    there = [name for name in _COMPANIONS if _exists(folder / name)]
+    there = [name for name in _COMPANIONS if _exists(folder / name)] or _logs_in(folder)
     if there:
         yield (
             f"{folder} has {', '.join(there)}, but no {_DATA}: the keys that were in it are gone, and this server "
             f"begins without them. If {_DATA} was moved, stop, and put it back; if it was lost, stop, and make a store "
             "from a backup: rlite-pubsub restore."
         )
+
+
+def _logs_in(folder: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.glob("data.log.*"))
+    except OSError:
+        return []
 
 
 def _of_redis(folder: Path, settings: Settings) -> Iterator[str]:

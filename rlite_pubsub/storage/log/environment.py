@@ -130,7 +130,7 @@ class LogEnvironment:
             try:
                 result = work(txn)
                 if not freeing:
-                    self.room.check_added(txn, 0)
+                    self.room.check_added(txn, 0 if adding_bytes else self.room.most_tolerated_bytes)
             except BaseException:
                 self.log.give_up(txn)
                 raise

@@ -62,6 +62,9 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("rlite_pubsub")
 
 _SMALLEST_BYTES: Final = 1 << 20
+_DISK_DIVISOR: Final = 32
+_LEAST_BYTES: Final = 64 << 10
+"""A window takes such a part of what is free on the disk at the most, and at the least so much."""
 _QUICK_S, _SLOW_S = 4.0, 60.0
 """A window that was full so soon is followed by one twice as large; one that took so long, by one half as large."""
 _MOST_AHEAD_BYTES: Final = 1 << 20
@@ -394,6 +397,9 @@ class Log:
             self._window_bytes = min(self._window_bytes * 2, self._most_window_bytes)
         elif took_s > _SLOW_S:
             self._window_bytes = max(self._window_bytes // 2, min(_SMALLEST_BYTES, self._most_window_bytes))
+        disk = os.statvfs(self._folder)
+        most_bytes = max(disk.f_bavail * disk.f_frsize // _DISK_DIVISOR, _LEAST_BYTES)
+        self._window_bytes = min(self._window_bytes, most_bytes)
 
     def open_window(self, number: int, log_bytes: int = 0) -> OpenWindow:
         """Open a window of which others have made both files; or, with `log_bytes`, with a new index. Raises OSError;
@@ -447,23 +453,21 @@ class Log:
         """Go over to a newer file of LMDB's, if there is one: what has just come home is there. The caller has the
         lock."""
         while (path := self.home.next()) is not None:
-            with self._opening():
-                try:
-                    newer = self.home.following(path)
-                except FileNotFoundError:  # there is one that is newer still
-                    continue
-            self._leaving.append(self.home)
-            self.home, self._lmdb = newer, newer.lmdb
+            newer = self._opened(path)
+            if newer is not None:
+                self._leaving.append(self.home)
+                self.home, self._lmdb = newer, newer.lmdb
         if self._leaving and not self._readers:
             self._close_left()
 
-    @contextmanager
-    def _opening(self) -> Iterator[None]:
-        """Be the one process that opens a file of LMDB's."""
+    def _opened(self, path: Path) -> Home | None:
+        """Open a file of LMDB's, one process at a time. Returns None if there is one that is newer still."""
         descriptor = permissions.opened(self._folder / _OPENING_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
+            return self.home.following(path)
+        except FileNotFoundError:
+            return None
         finally:
             os.close(descriptor)
 

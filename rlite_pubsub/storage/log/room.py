@@ -51,6 +51,8 @@ class LogRoom:
         self._live_bytes = live_bytes
         self.quota_bytes = quota_bytes
         self._tolerance_bytes = max(quota_bytes // _TOLERANCE_DIVISOR, _SMALLEST_TOLERANCE_BYTES)
+        self.most_tolerated_bytes = self._tolerance_bytes * 2
+        """How far a transaction may exceed the quota whose additions are small, and not counted beforehand."""
         self.is_short = False
         self.full: StoreError | None = None
         self._on_full: Callable[[], None] = _nobody
@@ -99,7 +101,7 @@ class LogRoom:
             is_over = is_over and self._is_over(txn, 0)
             self.say(self._over_quota() if is_over else None)
             if is_over:
-                self.check_added(txn, self._tolerance_bytes * 2)
+                self.check_added(txn, self.most_tolerated_bytes)
 
     def check_added(self, txn: LogTransaction, tolerated_bytes: int) -> None:
         """Raise StoreFull if the transaction adds more than there is room for."""
