@@ -7,6 +7,7 @@ by `set_defaults(run=...)` what is to be done. Help, completion and the man page
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterable
 from importlib import import_module
@@ -124,9 +125,13 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     _hide_passwords(word, rest)
     if word == "serve":
-        from rlite_pubsub.cli.serving.serve import main as serve
+        gc.disable()  # up to `settle_memory`: nothing of what is imported goes again
+        try:
+            from rlite_pubsub.cli.serving.serve import main as serve
 
-        return serve(rest)
+            return serve(rest)
+        finally:
+            gc.enable()
     from rlite_pubsub.cli.ending import run
 
     return run(parser_of([word]).parse_args(args))

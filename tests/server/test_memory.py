@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 from peer import Peer, request
 from server_process import ServerProcess
 from store_view import look
@@ -96,3 +100,29 @@ def test_purged_memory_goes_back_to_the_kernel(server: ServerProcess) -> None:
         peer.do("FLUSHALL")
         peer.do("MEMORY", "PURGE")
         assert server.own_memory_bytes() - before < 8 * MB
+
+
+WATCHED = """
+import gc, os, signal, sys, threading, time
+from rlite_pubsub.cli.command_line import main
+
+seen = []
+
+def watch():
+    while not gc.get_freeze_count():
+        seen.append(gc.isenabled())
+        time.sleep(0.001)
+    while not gc.isenabled():
+        time.sleep(0.001)
+    print(len(seen) > 10 and not seen[-1], flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+threading.Thread(target=watch, daemon=True).start()
+main(["serve", "--port", "0", "--unixsocket", sys.argv[1] + "/socket", "--dir", sys.argv[1]])
+print(gc.isenabled())
+"""
+
+
+def test_collector_rests_until_the_server_has_begun_and_works_from_then_on(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", WATCHED, str(tmp_path)], capture_output=True, text=True)
+    assert [line for line in done.stdout.splitlines() if line in ("True", "False")] == ["True", "True"], done.stderr
