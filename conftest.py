@@ -78,11 +78,14 @@ CONTRACT = (
 that what was installed works."""
 
 NO_CONTRACT = (
+    "tests/server/test_commons.py",
     "tests/server/test_compaction.py",
+    "tests/server/test_durable_ends.py",
     "tests/server/test_full_store.py",
     "tests/server/test_growth.py",
     "tests/server/test_memory.py",
     "tests/server/test_random_readers.py",
+    "tests/server/test_spilling.py",
     "tests/server/test_wires.py",
 )
 """Of those, what asks more than whether it works: about parts inside, or at limits that take minutes to come to."""
