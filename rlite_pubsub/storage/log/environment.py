@@ -87,7 +87,6 @@ class LogEnvironment:
         self.gate = Gate()
         self.turns: dict[int, Turn] = {}
         """The open turns, by thread."""
-        self._pid = os.getpid()
         self._is_open, self._is_condemned = True, False
         self._bringing: Thread | None = None
         self._bring_at = 0.0  # not before then, since it has just failed
@@ -101,7 +100,11 @@ class LogEnvironment:
             if is_alone:
                 remove_older(path.parent)
             home = opened_home(path.parent, map_bytes, is_new=is_alone)
-            self.log = Log(path.parent, home, store, writer, is_alone=is_alone, window_bytes=window_bytes)
+            try:
+                self.log = Log(path.parent, home, store, writer, is_alone=is_alone, window_bytes=window_bytes)
+            except BaseException:
+                home.close()
+                raise
         except (lmdb.Error, OSError) as failure:
             raise self._said(failure) from failure
         self.room = LogRoom(path, quota_bytes, self.log, self.live_bytes)
@@ -429,10 +432,10 @@ class LogEnvironment:
         self.gate.reopen()
 
     def abandon(self, *, idle: bool) -> None:
-        """Forget it in a forked child, where it is not open. The copy of LMDB's is never closed: that would give away
-        the slots of transactions that the parent keeps for later."""
-        if os.getpid() == self._pid:
-            self.log.close()
+        """Forget it in a forked child, where it is not open. The copy of LMDB's is closed if that cannot harm the
+        parent: it would give away the slots of transactions that are open there."""
+        if idle:
+            self.log.abandon()
         else:
             _never_closed.append(self.log)
         self._is_open = False

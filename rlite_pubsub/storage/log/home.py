@@ -31,7 +31,6 @@ _NAMES: Final = re.compile(r"data\.(\d+)\.mdb")
 _UNFINISHED: Final = "data.mdb.new"
 _LOCK: Final = "-lock"
 _MOST_READERS: Final = 4096
-_SPARE_TRANSACTIONS: Final = 8
 _SPARE_BYTES: Final = 64 << 20
 _TIMES: Final = 2
 """A file is as large as this many times what is in it, and the spare, before there is a fresh one."""
@@ -79,15 +78,19 @@ class Home:
                 mode=permissions.OWNERS_FILE,
                 readahead=False,
                 max_readers=_MOST_READERS,
-                max_spare_txns=_SPARE_TRANSACTIONS,
+                max_spare_txns=0,  # a forked child that closes its copy would take a spare one's slot from us
             )
         except lmdb.Error as failure:
             if failure.code != errno.ENOENT:
                 raise
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from failure
-        self._number = ReaderNumber(self.lmdb, path)
-        self.lmdb.reader_check()
-        permissions.share(path, path.parent)
+        try:
+            self._number = ReaderNumber(self.lmdb, path)
+            self.lmdb.reader_check()
+            permissions.share(path, path.parent)
+        except BaseException:
+            self.lmdb.close()
+            raise
 
     def next(self) -> Path | None:
         """Return the path of a newer file; None if there is none."""

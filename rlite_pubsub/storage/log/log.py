@@ -722,6 +722,12 @@ class Log:
             older.window.next = newer.number
         return tuple(opened)
 
+    def abandon(self) -> None:
+        """Close the copy of a forked child: the threads that had the lock are not there."""
+        self._lock = Lock()
+        self._readers = 0
+        self.close()
+
     def close(self) -> None:
         """Close it, and its file of LMDB's. No transaction is open."""
         with self._lock:

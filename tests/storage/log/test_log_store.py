@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -318,3 +319,22 @@ with Store.open(Path(sys.argv[1])) as store:
     with Store.open(folder) as store:
         assert store.data.read(lambda txn: txn.get(b"K0")) is None
         assert store.data.read(lambda txn: txn.get(b"K295")) == bytes(40_000)
+
+
+def test_forked_child_opens_the_store_by_itself_and_leaves_the_parent_s_alone(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        put(store, b"Ka", b"1")
+        for number in range(3):
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    with Store.open(tmp_path / "store") as again:
+                        assert get(again, b"Ka") == b"1"
+                        put(again, b"K%d" % number, b"child")
+                    os._exit(0)
+                except BaseException:
+                    traceback.print_exc()
+                    os._exit(1)
+            assert os.waitpid(pid, 0)[1] == 0
+            assert get(store, b"K%d" % number) == b"child"
+            put(store, b"K%d" % number, b"parent")
