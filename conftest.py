@@ -12,6 +12,7 @@ from typing import Any
 import installed
 import progress
 import pytest
+from hypothesis import settings
 
 LONGEST = (
     "tests/pipeline/test_exactly_once.py",
@@ -40,6 +41,10 @@ LONGEST = (
 workers waiting. A room stays in one worker, because its tests share what is dear, a session of Spark. Where a run knows
 how long each test took the last time (RLITE_TEST_TIMES), it goes by that."""
 
+
+settings.register_profile("of all tests", deadline=None)
+settings.load_profile("of all tests")
+"""No test depends on how long anything takes: Hypothesis calls one flaky that took long on a busy machine."""
 
 collect_ignore = ["tests/scripts/test_compiling.py", "tests/scripts/test_package.py"] if installed.IS_INSTALLED else []
 """What asks the sources already when it is collected."""
