@@ -396,7 +396,12 @@ class LogEnvironment:
             self._tend()
 
     def forget_pages(self) -> None:
-        """Nothing of the files counts as this process's memory for long."""
+        """See environment.py. Who has a transaction open meanwhile keeps its pages."""
+        turn = self.turns.get(get_ident())
+        if turn is not None:
+            turn.give_way()
+        with suppress(lmdb.Error, OSError):
+            self.log.forget_pages()
 
     def live_bytes(self) -> int:
         """Return how many bytes the rows take, about."""

@@ -147,6 +147,10 @@ class Home:
         sync_folder(folder)
         remove_older(folder)
 
+    def map_anew(self) -> None:
+        """Map the file anew. No transaction of this process is open. Raises lmdb.Error."""
+        self.lmdb.set_mapsize(self._map_bytes)
+
     def check_readers(self) -> None:
         """Clear LMDB's table of readers of dead ones."""
         self.lmdb.reader_check()

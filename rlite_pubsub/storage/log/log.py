@@ -231,6 +231,14 @@ class Log:
             if not self._readers and (self._closing or self._leaving):
                 self._close_left()
 
+    def forget_pages(self) -> None:
+        """Map LMDB's file anew, unless somebody reads: until then its pages that were read count as this process's
+        memory. Raises lmdb.Error."""
+        with self._checkpointing() as is_mine, self._lock:  # no window is being brought home here, either
+            if is_mine and not self._readers:
+                self._let_go()
+                self.home.map_anew()
+
     def let_go(self) -> None:
         """Keep no transaction of LMDB's while nothing is done."""
         with self._lock:

@@ -338,3 +338,38 @@ def test_forked_child_opens_the_store_by_itself_and_leaves_the_parent_s_alone(tm
             assert os.waitpid(pid, 0)[1] == 0
             assert get(store, b"K%d" % number) == b"child"
             put(store, b"K%d" % number, b"parent")
+
+
+def mapped_bytes(path: Path) -> int:
+    """How much of a file this process has in its memory."""
+    found, is_of_it = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if line.endswith(str(path)):
+            is_of_it = True
+        elif is_of_it and line.startswith("Rss:"):
+            found += int(line.split()[1]) * 1024
+            is_of_it = False
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc/self/smaps")
+def test_pages_that_were_read_can_be_forgotten_but_while_somebody_reads(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        for number in range(200):
+            put(store, b"K%03d" % number, bytes(40_000))
+        store.data.guard(lambda txn: store.data.log.bring_all_home())  # type: ignore[attr-defined]
+
+        def read(txn: Any) -> int:
+            total = sum(len(value) for _, value in txn.cursor().iternext())
+            if is_to_forget:
+                threading.Thread(target=store.data.forget_pages).start()
+            return total
+
+        is_to_forget = False
+        store.data.read(read)
+        assert mapped_bytes(tmp_path / "store" / "data.mdb") > 6 << 20
+        store.data.forget_pages()
+        assert mapped_bytes(tmp_path / "store" / "data.mdb") < 2 << 20
+        is_to_forget = True
+        assert store.data.read(read) >= 8_000_000
+        assert get(store, b"K000") == bytes(40_000)
