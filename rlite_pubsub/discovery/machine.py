@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from rlite_pubsub import permissions
 from rlite_pubsub.discovery.card import ServerCard, card_of
-from rlite_pubsub.wakeups.liveness import AlreadyHeld, Liveness, Verdict, probe
+from rlite_pubsub.wakeups.liveness import Liveness, Verdict, probe
 
 log = logging.getLogger("rlite_pubsub")
 
@@ -53,7 +52,7 @@ class PostedCard:
         if not _is_trusted(folder, os.geteuid()):
             raise PermissionError(f"{folder} is not this user's alone")
         list(_cards_in(folder, os.geteuid()))  # what the dead have left goes
-        self._lock = _hold_new(folder)
+        self._lock = Liveness.hold_new(folder, 63)
         self._card = _card_path(folder, self._lock.subscriber)
         try:
             self.tell(card)
@@ -75,14 +74,6 @@ class PostedCard:
             self._card.unlink(missing_ok=True)
             self._card.with_suffix(".new").unlink(missing_ok=True)
             self._lock.remove()
-
-
-def _hold_new(folder: Path) -> Liveness:
-    while True:
-        try:
-            return Liveness.hold(folder, secrets.randbits(63))
-        except AlreadyHeld:
-            continue  # somebody who lists the servers of this machine has looked at it just now
 
 
 def on_this_machine() -> list[ServerCard]:

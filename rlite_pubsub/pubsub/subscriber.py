@@ -8,7 +8,6 @@ Leave: records and mailboxes -> COMMIT -> FIFO -> lock file, which is let go las
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from collections.abc import Callable, Mapping
 
@@ -24,7 +23,7 @@ from rlite_pubsub.storage.names.version import bump, routes_version
 from rlite_pubsub.storage.store import Store
 from rlite_pubsub.storage.system import pid_namespace
 from rlite_pubsub.wakeups.doorbell import Doorbell
-from rlite_pubsub.wakeups.liveness import AlreadyHeld, Liveness
+from rlite_pubsub.wakeups.liveness import Liveness
 from rlite_pubsub.wakeups.process import start_of
 
 
@@ -51,7 +50,7 @@ class Subscriber:
         pid, joined_ms = os.getpid(), int(clock() * 1000)
         record = SubscriberRecord(pid, kind, joined_ms, start_of(pid), pid_namespace(), os.uname().nodename)
         try:
-            lock = _hold_new(store)
+            lock = Liveness.hold_new(store.subscribers_folder, 64)
         except OSError as error:
             raise StoreUnwritable(store.subscribers_folder, os.strerror(error.errno or 0)) from error
         failpoint("join-locked")
@@ -128,11 +127,3 @@ class Subscriber:
         finally:
             self.bell.close()
             self._lock.release()
-
-
-def _hold_new(store: Store) -> Liveness:
-    while True:
-        try:
-            return Liveness.hold(store.subscribers_folder, secrets.randbits(64))
-        except AlreadyHeld:
-            continue  # taken, or looked at by a reaper just now

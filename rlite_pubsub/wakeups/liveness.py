@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 import fcntl
 import os
+import secrets
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,15 @@ class Liveness:
             if _is_still_at(descriptor, lock_path(folder, subscriber)):
                 return cls(folder, subscriber, descriptor, created)
             os.close(descriptor)  # a reaper removed the file between our open and our lock
+
+    @classmethod
+    def hold_new(cls, folder: Path, bits: int) -> Liveness:
+        """Hold one of a random number. Raises OSError if the folder does not let us."""
+        while True:
+            try:
+                return cls.hold(folder, secrets.randbits(bits))
+            except AlreadyHeld:
+                continue  # taken, or somebody looks at it just now: a look takes it for a moment
 
     @property
     def is_held(self) -> bool:

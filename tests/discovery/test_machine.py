@@ -21,6 +21,7 @@ from rlite_pubsub.cli import main
 from rlite_pubsub.discovery import machine
 from rlite_pubsub.discovery.card import ServerCard, card_of
 from rlite_pubsub.discovery.machine import PostedCard
+from rlite_pubsub.wakeups import liveness
 from rlite_pubsub.wakeups.liveness import Liveness
 
 Start = Callable[..., ServerProcess]
@@ -115,7 +116,7 @@ def test_card_whose_lock_somebody_is_looking_at_is_put_elsewhere(
     runtime.mkdir(mode=0o700)
     looked_at = Liveness.hold(runtime, 5)
     numbers = iter([5, 5, 6])
-    monkeypatch.setattr(machine.secrets, "randbits", lambda bits: next(numbers))
+    monkeypatch.setattr(liveness.secrets, "randbits", lambda bits: next(numbers))
     posted = PostedCard(runtime, CARD)
     assert discovery.on_this_machine() == [CARD]
     posted.leave()

@@ -99,7 +99,7 @@ class LogEnvironment:
             map_bytes = min(quota_bytes + max(quota_bytes // 4, _SPARE_BYTES), UNLIMITED_BYTES)
             if is_alone:
                 remove_older(path.parent)
-            home = opened_home(path.parent, map_bytes, is_new=is_alone)
+            home = opened_home(path.parent, map_bytes)
             try:
                 self.log = Log(path.parent, home, store, writer, is_alone=is_alone, window_bytes=window_bytes)
             except BaseException:
@@ -309,11 +309,10 @@ class LogEnvironment:
         if place.segment != self._seen.segment or not size:
             self._seen_at = now
         is_idle = place == self._seen
+        self._seen = place
         if is_idle:
             self.log.let_go()
-        is_idle = is_idle and size >= _IDLE_BYTES
-        self._seen = place
-        if is_idle or (place.tip >> 32 and now - self._seen_at >= _OLDEST_S):
+        if (is_idle and size >= _IDLE_BYTES) or (place.tip >> 32 and now - self._seen_at >= _OLDEST_S):
             self.guard(lambda txn: self.log.freeze())
         if len(self.log.windows) > 1:
             self._committed()

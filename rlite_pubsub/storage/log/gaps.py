@@ -20,26 +20,31 @@ LEAST_STEPS: Final = 16
 _MOST: Final = 64
 
 Gap: TypeAlias = tuple[bytes, bytes]
-"""The first key of which nothing is known, as far as `[0]`, up to `[1]`, which is not in it: there is no row."""
+"""There is no row from the first key on, up to the second, which is not in it."""
+
+
+def _place_of(gaps: list[Gap], key: bytes) -> int:
+    """Return which of the gaps a key lies in, -1 for none; they are in order, and do not overlap."""
+    at = bisect_right(gaps, key, key=_begin) - 1
+    return at if at >= 0 and key < gaps[at][1] else -1
+
+
+def _begin(gap: Gap) -> bytes:
+    return gap[0]
 
 
 def around(gaps: list[Gap], key: bytes) -> Gap | None:
-    """Return the gap in which a key lies; they are in order, and do not overlap."""
-    at = bisect_right(gaps, (key, b"\xff" * 600))
-    if at and key < gaps[at - 1][1]:
-        return gaps[at - 1]
-    return None
+    """Return the gap in which a key lies."""
+    at = _place_of(gaps, key)
+    return gaps[at] if at >= 0 else None
 
 
 def fill(gaps: list[Gap], key: bytes) -> None:
     """There is a row now."""
-    found = around(gaps, key)
-    if found is None:
-        return
-    at = gaps.index(found)
-    begin, end = found
-    behind = key + b"\0"
-    gaps[at : at + 1] = [(one, other) for one, other in ((begin, key), (behind, end)) if one < other]
+    at = _place_of(gaps, key)
+    if at >= 0:
+        begin, end = gaps[at]
+        gaps[at : at + 1] = [(one, other) for one, other in ((begin, key), (key + b"\0", end)) if one < other]
 
 
 def note(gaps: list[Gap], begin: bytes, end: bytes) -> None:

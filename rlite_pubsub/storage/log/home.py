@@ -8,12 +8,13 @@ copies the others into a new file.
     LAW   A newer file has all that the one before has, and appears whole, under the lock of checkpoints. Nothing is
           written to the one before from then on.
     LAW   Whoever drops a window because it is home looks first whether there is a newer file: the window is home there.
-    LAW   A file is opened only if it is there, unless the store is new: a name that has just gone is not made again.
+    LAW   Whoever has opened a file looks again whether it is the newest: LMDB makes one anew whose name has just gone.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 from contextlib import suppress
@@ -30,12 +31,11 @@ FIRST_NAME: Final = "data.mdb"
 _NAMES: Final = re.compile(r"data\.(\d+)\.mdb")
 _UNFINISHED: Final = "data.mdb.new"
 _LOCK: Final = "-lock"
+_OPENING_NAME: Final = "data.opening"
 _MOST_READERS: Final = 4096
 _SPARE_BYTES: Final = 64 << 20
 _TIMES: Final = 2
 """A file is as large as this many times what is in it, and the spare, before there is a fresh one."""
-
-
 _WORTH_DIVISOR: Final = 10
 _WORTH_BYTES: Final = 256 << 10
 """With more than such a part of it free, and so much, a fresh file is made for somebody who asks for one."""
@@ -64,26 +64,20 @@ def is_there(folder: Path) -> bool:
 class Home:
     """One such file, open in this process."""
 
-    def __init__(self, path: Path, map_bytes: int, *, is_new: bool = False) -> None:
-        """Nobody else may open one of these files meanwhile. `is_new`: it is made if it is not there. Raises
-        lmdb.Error; OSError, FileNotFoundError among them."""
+    def __init__(self, path: Path, map_bytes: int) -> None:
+        """Open it, or make it: see `opened_home`. Nobody else may open one of these files meanwhile. Raises lmdb.Error;
+        OSError."""
         self.path = path
         self._map_bytes = map_bytes
-        try:
-            self.lmdb = lmdb.Environment(
-                str(path),
-                map_size=map_bytes,
-                subdir=False,
-                create=is_new,
-                mode=permissions.OWNERS_FILE,
-                readahead=False,
-                max_readers=_MOST_READERS,
-                max_spare_txns=0,  # a forked child that closes its copy would take a spare one's slot from us
-            )
-        except lmdb.Error as failure:
-            if failure.code != errno.ENOENT:
-                raise
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from failure
+        self.lmdb = lmdb.Environment(
+            str(path),
+            map_size=map_bytes,
+            subdir=False,
+            mode=permissions.OWNERS_FILE,
+            readahead=False,
+            max_readers=_MOST_READERS,
+            max_spare_txns=0,  # a forked child that closes its copy would take a spare one's slot from us
+        )
         try:
             self._number = ReaderNumber(self.lmdb, path)
             self.lmdb.reader_check()
@@ -92,30 +86,30 @@ class Home:
             self.lmdb.close()
             raise
 
-    def next(self) -> Path | None:
-        """Return the path of a newer file; None if there is none."""
-        found = newest(self.path.parent)
-        return found if _number_of(found.name) > _number_of(self.path.name) else None
+    def has_newer(self) -> bool:
+        """Return whether there is a newer file."""
+        return _number_of(newest(self.path.parent).name) > _number_of(self.path.name)
 
-    def following(self, path: Path) -> Home:
-        """Open a newer one."""
-        return Home(path, self._map_bytes)
+    def newer(self) -> Home:
+        """Open the newest one. Raises lmdb.Error; OSError."""
+        return opened_home(self.path.parent, self._map_bytes)
 
     def is_mostly_free(self) -> bool:
         """Return whether a fresh file would be so much smaller that it is made by itself."""
-        taken, live = self._sizes()
-        return taken > _TIMES * live + _SPARE_BYTES
+        return self.taken_bytes() > _TIMES * self._live_bytes() + _SPARE_BYTES
 
     def has_free(self) -> bool:
         """Return whether a fresh file would be smaller, for somebody who asks for one."""
-        taken, live = self._sizes()
-        return taken - live > max(taken // _WORTH_DIVISOR, _WORTH_BYTES)
+        taken = self.taken_bytes()
+        return taken - self._live_bytes() > max(taken // _WORTH_DIVISOR, _WORTH_BYTES)
 
-    def _sizes(self) -> tuple[int, int]:
-        """Return how many bytes its pages take, and how many of these are not free."""
+    def taken_bytes(self) -> int:
+        """Return how many bytes its pages take, the free ones among them."""
+        return int((self.lmdb.info()["last_pgno"] + 1) * self.lmdb.stat()["psize"])
+
+    def _live_bytes(self) -> int:
         stat = self.lmdb.stat()
-        pages = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
-        return (self.lmdb.info()["last_pgno"] + 1) * stat["psize"], pages * stat["psize"]
+        return int((stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]) * stat["psize"])
 
     def disk_bytes(self) -> int:
         """Return how much of the disk it takes."""
@@ -161,15 +155,26 @@ class Home:
         self.lmdb.close()
 
 
-def opened_home(folder: Path, map_bytes: int, *, is_new: bool) -> Home:
-    """Open the newest one; another process may just be making one that is newer. Raises lmdb.Error; OSError."""
-    while True:
-        path = newest(folder)
-        try:
-            return Home(path, map_bytes, is_new=is_new)
-        except FileNotFoundError:
-            if path == newest(folder):
-                raise
+def opened_home(folder: Path, map_bytes: int) -> Home:
+    """Open the newest one, one process at a time; of a new store, make it. Another may just be making one that is
+    newer. Raises lmdb.Error; OSError."""
+    descriptor = permissions.opened(folder / _OPENING_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        while True:
+            path = newest(folder)
+            try:
+                home = Home(path, map_bytes)
+            except (FileNotFoundError, lmdb.Error) as failure:
+                if isinstance(failure, lmdb.Error) and failure.code != errno.ENOENT:
+                    raise
+                continue  # its name went in the midst of it
+            if not home.has_newer():
+                return home
+            home.close()
+            remove_older(folder)  # it may have been made just now, where the other had removed its name
+    finally:
+        os.close(descriptor)
 
 
 def remove_older(folder: Path) -> None:

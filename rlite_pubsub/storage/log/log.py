@@ -75,7 +75,6 @@ MOST_FROZEN: Final = 4
 _POSITION: Final = Struct(">QQ")
 _NAME: Final = "data.log."
 _LOCK_NAME: Final = "data.checkpoint"
-_OPENING_NAME: Final = "data.opening"
 _FRESH_AGAIN_S: Final = 60.0
 _META_PAGES: Final = 2
 _SLICE_BYTES: Final = 256 << 10
@@ -212,6 +211,8 @@ class Log:
                     break
                 checkpoint.abort()
         except BaseException:
+            if spare is not None:
+                spare.abort()
             self._leave()
             raise
         layers = [(window.layer, window.window.tip) for window in windows]
@@ -296,7 +297,6 @@ class Log:
                 if txn.has_found_gaps:
                     active = self.active
                     txn.tell_gaps(Place(active.number, active.window.tip))
-                    txn.has_found_gaps = False
             txn.is_committed = True
         finally:
             self.give_up(txn)
@@ -453,31 +453,19 @@ class Log:
 
     def _go_over(self) -> None:
         with self._lock:
-            if self.home.next() is not None:
+            if self.home.has_newer():
                 self._let_go()
                 self._move()
 
     def _move(self) -> None:
-        """Go over to a newer file of LMDB's, if there is one: what has just come home is there. The caller has the
-        lock."""
-        while (path := self.home.next()) is not None:
-            newer = self._opened(path)
-            if newer is not None:
-                self._leaving.append(self.home)
-                self.home, self._lmdb = newer, newer.lmdb
-        if self._leaving and not self._readers:
-            self._close_left()
-
-    def _opened(self, path: Path) -> Home | None:
-        """Open a file of LMDB's, one process at a time. Returns None if there is one that is newer still."""
-        descriptor = permissions.opened(self._folder / _OPENING_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            return self.home.following(path)
-        except FileNotFoundError:
-            return None
-        finally:
-            os.close(descriptor)
+        """Go over to the newest file of LMDB's, if there is a newer one: what has just come home is there. The caller
+        has the lock."""
+        if self.home.has_newer():
+            newer = self.home.newer()
+            self._leaving.append(self.home)
+            self.home, self._lmdb = newer, newer.lmdb
+            if not self._readers:
+                self._close_left()
 
     def _drop(self, windows: tuple[OpenWindow, ...]) -> None:
         """Close windows as soon as nobody reads from them. The caller has the lock."""
@@ -662,8 +650,7 @@ class Log:
         return take_spare(self._folder, index_bytes(self._window_bytes) + 2 * ahead_bytes) and self.has_ahead()
 
     def _take_lmdb_ahead(self) -> None:
-        info = self._lmdb.info()
-        end = (info["last_pgno"] + 1) * self._lmdb.stat()["psize"]
+        end = self.home.taken_bytes()
         ahead = min(max(end // _AHEAD_DIVISOR, _LEAST_LMDB_AHEAD_BYTES), _MOST_LMDB_AHEAD_BYTES)
         descriptor = os.open(self._lmdb.path(), os.O_RDWR | os.O_CLOEXEC)
         try:

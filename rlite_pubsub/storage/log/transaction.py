@@ -377,7 +377,7 @@ class LogCursor:
         """Go to the nearest of the next keys that has a value."""
         heads = self._heads
         steps = 0  # over removed rows
-        start: bytes | None = None
+        start = b""  # the first of them
         while True:
             nearest: bytes | None = None
             if self._is_forward:
@@ -390,49 +390,32 @@ class LogCursor:
                         nearest = head
             self._at = nearest
             if nearest is None:
-                if steps >= LEAST_STEPS and start is not None:
-                    self._note_to_end(start)
+                if steps >= LEAST_STEPS:
+                    self._note(start, None)
                 return False
-            value = self._value = self._txn.get(nearest)
-            if value is not None:
-                for source in range(len(heads)):
-                    if heads[source] == nearest:
-                        heads[source] = self._beyond(source, nearest)
-                if steps >= LEAST_STEPS and start is not None:
-                    self._note(start, nearest)
-                return True
-            if start is None:
-                start = nearest
-            steps += 1
-            gap = around(self._txn.gaps(), nearest)
-            if gap is not None and self._is_worth_a_jump(gap, nearest):
-                heads = self._heads = self._heads_from(gap[1] if self._is_forward else gap[0], self._is_forward)
-                continue
             for source in range(len(heads)):
                 if heads[source] == nearest:
                     heads[source] = self._beyond(source, nearest)
+            value = self._value = self._txn.get(nearest)
+            if value is not None:
+                if steps >= LEAST_STEPS:
+                    self._note(start, nearest)
+                return True
+            if not steps:
+                start = nearest
+            steps += 1
+            gap = around(self._txn.gaps(), nearest)
+            if gap is not None:
+                heads = self._heads = self._heads_from(gap[1] if self._is_forward else gap[0], self._is_forward)
 
-    def _is_worth_a_jump(self, gap: Gap, at: bytes) -> bool:
-        """Return whether there is anything of a gap, and of the database, ahead."""
-        if self._is_forward:
-            return at < gap[1]
-        return gap[0] < at
-
-    def _note(self, start: bytes, found: bytes) -> None:
-        """There was nothing between the first removed row and the one that was found."""
-        if self._is_forward:
-            self._txn.note_gap(start, found)
-        else:
-            self._txn.note_gap(found + b"\0", start + b"\0")
-
-    def _note_to_end(self, start: bytes) -> None:
-        """There was nothing between the first removed row and the end of the database."""
-        if self._database in (_EVERYTHING, 255):
+    def _note(self, start: bytes, found: bytes | None) -> None:
+        """There was nothing between the first removed row and the one that was found; None: the end of the database."""
+        if found is None and self._database in (_EVERYTHING, 255):
             return
         if self._is_forward:
-            self._txn.note_gap(start, bytes([self._database + 1]))
+            self._txn.note_gap(start, bytes([self._database + 1]) if found is None else found)
         else:
-            self._txn.note_gap(bytes([self._database]), start + b"\0")
+            self._txn.note_gap(bytes([self._database]) if found is None else found + b"\0", start + b"\0")
 
     def _beyond(self, source: int, key: bytes) -> bytes | None:
         """Return the next key of one source after this one, where it stands."""

@@ -62,7 +62,7 @@ class Opened:
     def __init__(self, folder: Path, *, is_alone: bool, window_bytes: int = WINDOW_BYTES) -> None:
         if is_alone:
             remove_older(folder)
-        home = opened_home(folder, 256 << 20, is_new=is_alone)
+        home = opened_home(folder, 256 << 20)
         self.log = Log(
             folder, home, STORE, FileLock(folder), is_alone=is_alone, window_bytes=window_bytes, now_ms=lambda: 0
         )
@@ -241,6 +241,25 @@ def test_what_was_deleted_is_given_back_to_the_file_system(tmp_path: Path) -> No
     compact(again.log)
     assert files_of(tmp_path) == ["data.3.mdb", "data.3.mdb-lock"] and len(again.state()) == 12
     again.close()
+
+
+def test_file_whose_name_goes_while_it_is_opened_is_not_made_anew(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LMDB would make it, with nothing in it."""
+    opened.write({b"a": b"1"})
+    compact(opened.log)
+    opened.close()
+    (tmp_path / "data.2.mdb").rename(tmp_path / "data.3.mdb")
+    found = [tmp_path / "data.2.mdb"]  # as it was a moment ago
+    newest = home_module.newest
+    monkeypatch.setattr(home_module, "newest", lambda folder: found.pop() if found else newest(folder))
+    home = opened_home(tmp_path, 256 << 20)
+    assert home.path.name == "data.3.mdb" and home.lmdb.stat()["entries"] == 2
+    assert files_of(tmp_path) == ["data.3.mdb", "data.3.mdb-lock"]
+    home.close()
+    opened.__init__(tmp_path, is_alone=True)  # type: ignore[misc]
+    assert opened.state() == {b"a": b"1"}
 
 
 def test_fresh_file_for_which_there_is_no_room_is_made_later(
