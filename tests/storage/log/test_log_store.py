@@ -358,6 +358,8 @@ def test_pages_that_were_read_can_be_forgotten_but_while_somebody_reads(tmp_path
         for number in range(200):
             put(store, b"K%03d" % number, bytes(40_000))
         store.data.guard(lambda txn: store.data.log.bring_all_home())  # type: ignore[attr-defined]
+        log = store.data.log  # type: ignore[attr-defined]
+        until(lambda: len(log.windows) == 1, "an end of what a thread is bringing")
 
         def read(txn: Any) -> int:
             total = sum(len(value) for _, value in txn.cursor().iternext())
